@@ -1,0 +1,53 @@
+"""Domain checks for numbers that come from outside."""
+
+from __future__ import annotations
+
+import math
+from typing import SupportsFloat
+
+from accounting.errors import InvalidParameter
+
+
+def real(name: str, value: object) -> float:
+    """A finite float, or an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, str):
+        raise InvalidParameter(f"{name} = {value!r} is not a number")
+    try:
+        number = float(value)
+    except (OverflowError, ValueError, TypeError) as error:
+        raise InvalidParameter(f"{name} = {value!r} is not a finite double") from error
+    if not math.isfinite(number):
+        raise InvalidParameter(f"{name} = {number} is not finite")
+    return number
+
+
+def positive(name: str, value: object) -> float:
+    number = real(name, value)
+    if number <= 0:
+        raise InvalidParameter(f"{name} = {number} must be greater than 0")
+    return number
+
+
+def not_negative(name: str, value: object) -> float:
+    number = real(name, value)
+    if number < 0:
+        raise InvalidParameter(f"{name} = {number} must not be negative")
+    return number
+
+
+def probability(name: str, value: object) -> float:
+    """A number strictly between 0 and 1."""
+    number = real(name, value)
+    if not 0 < number < 1:
+        raise InvalidParameter(f"{name} = {number} must lie strictly between 0 and 1")
+    return number
+
+
+def whole(name: str, value: object, *, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidParameter(f"{name} = {value!r} is not a whole number")
+    if value != value or value in (math.inf, -math.inf) or value != int(value):
+        raise InvalidParameter(f"{name} = {value!r} is not a whole number")
+    if value < least:
+        raise InvalidParameter(f"{name} = {value} must be at least {least}")
+    return int(value)

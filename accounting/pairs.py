@@ -1,0 +1,98 @@
+"""From integer columns to workloads: every ordered pair of columns, factors shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from accounting.arrays import IntArray
+from accounting.noise import NoiseSum
+from accounting.workload import CentralMixture, Workload
+
+Differences = tuple[IntArray, IntArray, IntArray]
+
+
+def ordered_pairs(columns: int) -> IntArray:
+    """(j, k) with j != k, row by row, in the order of every workload below."""
+    j, k = np.divmod(np.arange(columns * columns), columns)
+    return np.stack([j, k], axis=1)[j != k]
+
+
+def differences(columns: Sequence[dict[int, int]]) -> Differences:
+    """(start, atom, difference) of all ordered pairs of sparse columns."""
+    from accounting.kernels import column_differences
+
+    entries = [sorted(column.items()) for column in columns]
+    ptr = np.concatenate([[0], np.cumsum([len(column) for column in entries])]).astype(np.int64)
+    flat = np.array([item for column in entries for item in column], np.int64).reshape(-1, 2)
+    index, value = np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
+    start = np.empty(len(columns) * (len(columns) - 1) + 1, np.int64)
+    none = np.empty(0, np.int64)
+    n = column_differences(ptr, index, value, start, none, none)
+    atom, diff = np.empty(n, np.int64), np.empty(n, np.int64)
+    if n:
+        column_differences(ptr, index, value, start, atom, diff)
+    return start, atom, diff
+
+
+def linear_workload(noises: tuple[NoiseSum, ...], found: Differences) -> Workload:
+    """Pairs of columns of a linear query: a product of shifted noises each."""
+    start, atom, diff = found
+    plain, factor = _distinct(atom, diff)
+    return Workload(noises, plain, start, factor)
+
+
+def protocol_workload(
+    noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, columns: int
+) -> Workload:
+    """Pairs of inputs of the protocol (exact_view.md, Theorem 2).
+
+    ``noises[unit]`` is W, the noise of {-1, +1} with the geometric part of the central noise;
+    ``step`` is eps_central / max_value.
+    """
+    start, atom, diff = found
+    pairs = ordered_pairs(columns)
+    kappa = pairs[:, 0] - pairs[:, 1]
+    owner = np.repeat(np.arange(len(pairs)), np.diff(start))
+    at_unit = atom == unit
+    a_0 = np.zeros(len(pairs), np.int64)
+    a_0[owner[at_unit]] = diff[at_unit]
+    mix, central = _distinct(np.abs(kappa), a_0 + np.minimum(kappa, 0))
+    plain, factor = _distinct(atom[~at_unit], diff[~at_unit])
+    # each pair: its plain factors, then its central one
+    counts = np.bincount(owner[~at_unit], minlength=len(pairs)) + 1
+    new_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    merged = np.empty(new_start[-1], np.int64)
+    last = new_start[1:] - 1
+    merged[last] = central + len(plain)
+    plain_places = np.ones(len(merged), bool)
+    plain_places[last] = False
+    merged[plain_places] = factor
+    return Workload(noises, plain, new_start, merged, CentralMixture(unit, step, mix))
+
+
+def joined(workload: Workload, first: IntArray, second: IntArray) -> Workload:
+    """Independent products: pair i is pair first[i] of the workload times pair second[i]."""
+    a, b = workload.start[first], workload.start[first + 1]
+    c, d = workload.start[second], workload.start[second + 1]
+    pieces = [
+        np.concatenate([workload.factor[w:x], workload.factor[y:z]])
+        for w, x, y, z in zip(a, b, c, d, strict=True)
+    ]
+    start = np.concatenate([[0], np.cumsum((b - a) + (d - c))]).astype(np.int64)
+    factor = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+    return Workload(
+        workload.noises, workload.plain, start, factor, workload.central, workload.releases
+    )
+
+
+def _distinct(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct rows (first, second), and for every input row the index of its own."""
+    if not len(first):
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    low = int(second.min())
+    span = int(second.max()) - low + 1
+    keys, inverse = np.unique(first * span + (second - low), return_inverse=True)
+    rows = np.stack([keys // span, keys % span + low], axis=1)
+    return rows, inverse.astype(np.int64)

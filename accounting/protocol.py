@@ -1,0 +1,194 @@
+"""The privacy of the whole protocol, by the exact view (exact_view.md, Theorem 2).
+
+Adjacency is substitution: one user's input changes from j to k, any two values in 0..max_value.
+Every number returned is a bound with its side in its name; see ``Enclosure``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from accounting.arrays import FloatArray
+from accounting.checks import not_negative, positive, probability, whole
+from accounting.configuration import Configuration
+from accounting.enclosure import Enclosure
+from accounting.errors import InvalidParameter, Undecided
+from accounting.evaluate import Bounds, evaluate
+from accounting.family import UNIT
+from accounting.negative_binomial import NegativeBinomial
+from accounting.noise import NoiseSum
+from accounting.pairs import differences, joined, ordered_pairs, protocol_workload
+from accounting.workload import Workload
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The divergence at one eps: of the worst pair, and of every pair.
+
+    ``worst_pair`` attains ``enclosure.lower``; no pair exceeds ``enclosure.upper``.  ``exact`` is
+    False for a family with more atoms than values: then only the upper bounds mean anything.
+    ``met`` says whether the gap that was asked for was reached.
+    """
+
+    eps: float
+    enclosure: Enclosure
+    worst_pair: tuple[int, int]
+    exact: bool
+    met: bool
+    pairs: Sequence[tuple[int, ...]]
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Evaluators for one configuration; tables and factors are shared between calls."""
+
+    configuration: Configuration
+    releases: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
+
+    @cached_property
+    def workload(self) -> Workload:
+        """All ordered pairs (j, k)."""
+        config = self.configuration
+        atoms = config.family.atoms
+        unit = atoms.index(UNIT)
+        noises = [config.noise[elements] for elements in atoms]
+        geometric = NegativeBinomial(1.0, math.exp(-2 * config.step))
+        noises[unit] = NoiseSum((*noises[unit].parts, geometric), p_ulps=4 + 4 * config.step)
+        found = differences(config.family.sparse_columns)
+        base = protocol_workload(tuple(noises), found, unit, config.step, config.max_value + 1)
+        return Workload(
+            base.noises, base.plain, base.start, base.factor, base.central, self.releases
+        )
+
+    def delta(
+        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
+    ) -> Delta:
+        """delta(eps) over all ordered pairs; the worst one to relative gap ``gap``."""
+        pairs = ordered_pairs(self.configuration.max_value + 1)
+        return self._answer(self.workload, pairs.tolist(), eps, gap, absolute, report)
+
+    def pair(
+        self, j: int, k: int, eps: float, *, gap: float = 0.01, absolute: float = 0.0
+    ) -> Delta:
+        """The divergence of the views under input j from those under input k."""
+        top = self.configuration.max_value
+        for name, value in (("j", j), ("k", k)):
+            if whole(name, value, least=0) > top:
+                raise InvalidParameter(f"{name} = {value} is larger than max_value = {top}")
+        if j == k:
+            raise InvalidParameter(f"the pair ({j}, {k}) is no change: take two different values")
+        row = j * top + (k if k < j else k - 1)
+        part = self.workload.subset(np.array([row]))
+        return self._answer(part, [(j, k)], eps, gap, absolute, None)
+
+    def sparse(
+        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
+    ) -> Delta:
+        """1-sparse vectors: one coordinate loses the value j, another gains k (j, k >= 1), or one
+        coordinate changes from j to k.  Pairs are (j, 0, 0, k) and (j, k)."""
+        top = self.configuration.max_value
+        j, k = (x.ravel() + 1 for x in np.divmod(np.arange(top * top), top))
+        two = joined(self.workload, j * top, k - 1)
+        n = self.workload.pairs
+        workload = Workload(
+            two.noises, two.plain,
+            np.concatenate([self.workload.start, self.workload.start[-1] + two.start[1:]]),
+            np.concatenate([self.workload.factor, two.factor]), two.central, two.releases,
+        )
+        assert workload.pairs == n + top * top
+        labels = [tuple(pair) for pair in ordered_pairs(top + 1).tolist()]
+        labels += [(int(a), 0, 0, int(b)) for a, b in zip(j, k, strict=True)]
+        return self._answer(workload, labels, eps, gap, absolute, report)
+
+    def _answer(
+        self, workload: Workload, labels: Sequence[Sequence[int]], eps: float, gap: float,
+        absolute: float, report: Report | None,
+    ) -> Delta:
+        eps = not_negative("eps", eps)
+        gap = positive("gap", gap)
+        found = evaluate(
+            workload, eps, gap=gap, absolute=not_negative("absolute", absolute), report=report
+        )
+        exact = self.configuration.family.exact
+        if not exact:
+            found = Bounds(np.zeros_like(found.lower), found.upper)
+        worst = int(np.argmax(found.lower if exact else found.upper))
+        enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
+        width = enclosure.upper - enclosure.lower
+        return Delta(
+            eps=eps,
+            enclosure=enclosure,
+            worst_pair=tuple(labels[worst]),  # type: ignore[arg-type]  # four values when sparse
+            exact=exact,
+            met=not exact or width <= max(gap * enclosure.upper, absolute),
+            pairs=[tuple(label) for label in labels],
+            lower=found.lower,
+            upper=found.upper,
+        )
+
+    def profile(
+        self, grid: Sequence[float], *, gap: float = 0.01, absolute: float = 0.0,
+        report: Report | None = None,
+    ) -> list[tuple[float, Enclosure]]:
+        """Enclosures of delta on a grid of eps; both sides are made monotone, which is sound
+        because the truth is."""
+        points = sorted({not_negative("eps", eps) for eps in grid})
+        found = [
+            self.delta(eps, gap=gap, absolute=absolute, report=report).enclosure for eps in points
+        ]
+        upper = np.minimum.accumulate([e.upper for e in found])
+        lower = np.maximum.accumulate([e.lower for e in found][::-1])[::-1]
+        return [
+            (eps, Enclosure(float(lo), float(up)))
+            for eps, lo, up in zip(points, lower, upper, strict=True)
+        ]
+
+    def epsilon(self, delta: float, *, gap: float = 1e-3, report: Report | None = None) -> Enclosure:
+        """The smallest eps >= 0 with delta(eps) <= delta, to relative (or absolute) gap ``gap``.
+
+        ``upper`` is certified by an upper bound of delta there, ``lower`` by a lower bound.
+        """
+        delta = probability("delta", delta)
+        gap = positive("gap", gap)
+        low, high = 0.0, None
+        trial, inner = max(self.configuration.eps or 1.0, 1e-3), 0.01
+        for _ in range(200):
+            found = self.delta(trial, gap=inner, absolute=0.1 * delta * inner, report=report)
+            if found.enclosure.upper <= delta:
+                high = trial
+                if trial == 0.0:
+                    return Enclosure(0.0, 0.0)
+            elif found.enclosure.lower > delta:
+                low = trial
+            elif inner > 1e-6:
+                inner /= 8
+                continue
+            else:
+                raise Undecided(
+                    f"delta at eps = {trial!r} is {found.enclosure}, too close to {delta!r} to "
+                    "decide; ask for a wider gap"
+                )
+            if high is None:
+                if low > 1e4:
+                    break
+                trial = 2 * trial if low else 0.0
+                continue
+            if high - low <= gap * max(high, 1.0) * 0.999:
+                return Enclosure(low, high)
+            trial = 0.0 if low == 0.0 and high < 1e-9 else (low + high) / 2
+        raise Undecided(
+            f"no eps up to {low!r} has delta <= {delta!r}: some outcome gives the input away with "
+            "a larger probability; add noise to the atoms with negative shifts"
+        )
