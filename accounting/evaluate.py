@@ -105,7 +105,7 @@ def evaluate(
                 f"{MEMORY_LIMIT >> 20} MiB; evaluate fewer pairs at a time"
             )
         plan = choose(
-            part, seen, look, eps=eps, gap=gap, finer=finer, delta=delta, largest_size=largest
+            seen, look, eps=eps, gap=gap, finer=finer, delta=delta, largest_size=largest
         )
         if report is not None:
             report(
@@ -165,7 +165,7 @@ def tilt_factors(
 
     tilts = np.append(plan.tilt, plan.others)
     groups = shift_groups(workload)
-    longest = max(float(plan.top.max(initial=0.0)), plan.central_top)
+    longest = max(float(plan.top[: len(workload.plain)].max(initial=0.0)), float(plan.central_top.max(initial=0.0)))
     last_all = max(plan.first + 2, min(math.ceil(longest / plan.step) + 1, LARGEST_GRID))
     cells = last_all - plan.first + 1
     grid = np.arange(plan.first, last_all + 1) * plan.step
@@ -183,7 +183,7 @@ def tilt_factors(
         n = len(shifts)
         target = np.empty((n, plan.size))
         moments, out = np.empty((n, len(tilts))), np.empty((n, 5))
-        caps = np.full(n, plan.central_top) if where is None else plan.top[where]
+        caps = plan.central_top if where is None else plan.top[where]
         last = np.clip(np.ceil(caps / plan.step).astype(np.int64), plan.first + 2, last_all)
 
         def work(a: int, b: int) -> None:
@@ -209,7 +209,10 @@ def tilt_factors(
             aside[n_plain:, 3] *= math.exp(plan.tilt * plan.step) * (1 + 1e-9)
             reach = workload.central.step * workload.central.mix[:, 0]
             eta[n_plain:] = error + 2e-12
-            ends[n_plain:] = last.max() + np.ceil(reach / plan.step).astype(np.int64) + 2
+            ends[n_plain:] = [
+                (last[b : b + m + 1] + _split(workload.central.offsets(m), plan.step)[0]).max() + 1
+                for m, b in workload.central.mix - [0, workload.central.shifts[0]]
+            ]
             eta[n_plain:] += (2 * workload.central.mix[:, 0] + 16 * plan.tilt * reach + 64) * UNIT_ROUNDOFF
         else:
             rows[where] = target
@@ -356,7 +359,7 @@ class PairTerms:
             for j, other in enumerate(plan.others, start=1):
                 gap = other - plan.tilt
                 if gap * side > 0:
-                    with np.errstate(invalid="ignore"):
+                    with np.errstate(invalid="ignore", over="ignore"):
                         value = np.exp(
                             log_moment[:, j] - base - gap * (high if side > 0 else low) + 2 * slack
                         )

@@ -211,7 +211,8 @@ def capped_moments(
                 break
             p_mass += cells[row, i]
             i -= 1
-        top[row] = loss[min(i + 1, loss.size - 1)]
+        i = min(i + 1, loss.size - 1)  # an outcome below the cap may reach one point above it
+        top[row] = loss[i]
         aside[row] = p_mass
         for j in range(tilts.shape[0]):
             total = 0.0

@@ -21,6 +21,7 @@ COARSEST_STEP = 1 / 16
 _TILTS = 20
 _MOST_COARSE_CELLS = 60_000
 _MOST_CELLS = 1 << 22
+_MOST_CONTENDERS = 4000
 _LARGEST_EXPONENT = 690.0
 
 
@@ -31,7 +32,7 @@ class Survey:
     tilts: FloatArray
     log_moment: FloatArray
     top: FloatArray
-    central_top: float
+    central_top: FloatArray
     aside: FloatArray
 
 
@@ -47,7 +48,7 @@ class Plan:
     others: FloatArray
     first: int
     top: FloatArray
-    central_top: float
+    central_top: FloatArray
 
 
 def mixture(central: CentralMixture, values: FloatArray, tilts: FloatArray) -> FloatArray:
@@ -60,7 +61,8 @@ def mixture(central: CentralMixture, values: FloatArray, tilts: FloatArray) -> F
         if m not in known:
             exponent = np.minimum(np.outer(central.offsets(m), tilts), _LARGEST_EXPONENT)
             known[m] = central.weights(m)[:, None] * np.exp(exponent)
-        out[row] = (known[m] * values[b - low : b - low + m + 1]).sum(axis=0)
+        with np.errstate(over="ignore"):
+            out[row] = (known[m] * values[b - low : b - low + m + 1]).sum(axis=0)
     return out
 
 
@@ -123,7 +125,7 @@ class Surveyor:
         n_plain = len(workload.plain)
         moments = np.empty((workload.factors, len(self.tilts)))
         top, aside = np.empty(workload.factors), np.empty(workload.factors)
-        central_top = 0.0
+        central_top = np.zeros(0)
         for (_, rows, shifts), cells, out in zip(self.groups, self.cells, self.out, strict=True):
             n = len(shifts)
             m_out, t_out, a_out = np.empty((n, len(self.tilts))), np.empty(n), np.empty(n)
@@ -142,12 +144,17 @@ class Surveyor:
                 assert central is not None
                 moments[n_plain:] = mixture(central, m_out, self.tilts)
                 aside[n_plain:] = mixture(central, a_out[:, None], np.zeros(1))[:, 0]
-                central_top = float(t_out.max())
-                top[n_plain:] = central_top + central.step * central.mix[:, 0]
+                central_top = t_out
+                top[n_plain:] = [
+                    (t_out[b : b + m + 1] + central.offsets(m)).max()
+                    for m, b in central.mix - [0, central.shifts[0]]
+                ]
             else:
                 moments[rows], top[rows], aside[rows] = m_out, t_out, a_out
-        with np.errstate(divide="ignore"):
-            return Survey(self.tilts, np.log(moments), top, central_top, aside)
+        with np.errstate(divide="ignore", over="ignore"):
+            log_moment = np.log(moments)
+        log_moment[np.outer(top, self.tilts) > _LARGEST_EXPONENT] = math.inf
+        return Survey(self.tilts, log_moment, top, central_top, aside)
 
 
 def shift_groups(workload: Workload) -> list[tuple[int, IntArray | None, IntArray]]:
@@ -163,109 +170,102 @@ def shift_groups(workload: Workload) -> list[tuple[int, IntArray | None, IntArra
 
 @dataclass(frozen=True)
 class Outlook:
-    """The pair that looks worst and how large its divergence looks."""
+    """How large the divergences look, and of the pair that looks worst its tilt and splits.
 
-    pair: int
+    ``log_moment`` and ``top`` are those of every pair.
+    """
+
     tilt: float
+    splits: int
     kept: float
     total: float
     log_moment: FloatArray
-    top: float
-    splits: int
+    top: FloatArray
 
 
 def outlook(workload: Workload, seen: Survey, eps: float) -> Outlook:
     """Saddle-point estimate of every pair; the largest of them."""
     log_moment = workload.sum_over_pairs(seen.log_moment) * workload.releases
     aside = workload.sum_over_pairs(seen.aside[:, None])[:, 0] * workload.releases
-    with np.errstate(invalid="ignore"):
-        exponent = log_moment - seen.tilts * eps
-    exponent = np.where(np.isnan(exponent), math.inf, exponent)
+    exponent = log_moment - seen.tilts * eps
+    exponent[np.isnan(exponent)] = math.inf
     best = np.clip(np.argmin(exponent, axis=1), 1, len(seen.tilts) - 2)
     rows = np.arange(workload.pairs)
     tilt = seen.tilts[best]
-    chernoff = np.minimum(exponent[rows, best], 0.0)
-    left = (exponent[rows, best] - exponent[rows, best - 1]) / (tilt - seen.tilts[best - 1])
-    right = (exponent[rows, best + 1] - exponent[rows, best]) / (seen.tilts[best + 1] - tilt)
-    width = seen.tilts[best + 1] - seen.tilts[best - 1]
+    chernoff = np.exp(np.minimum(exponent[rows, best], 0.0))
     with np.errstate(invalid="ignore"):
-        deviation = np.sqrt(np.maximum(2 * (right - left) / width, 0.0))
-    kept_all = np.exp(chernoff) / (1 + tilt) / (1 + 2.5 * tilt * np.nan_to_num(deviation))
-    estimate = kept_all + aside
-    q = int(np.argmax(estimate))
-    splits = int(workload.splits[workload.factor[workload.start[q] : workload.start[q + 1]]].sum())
-    tops = workload.sum_over_pairs(seen.top[:, None])[q, 0] * workload.releases
+        slope = np.diff(exponent, axis=1) / np.diff(seen.tilts)
+        bend = (slope[rows, best] - slope[rows, best - 1]) / (seen.tilts[best + 1] - seen.tilts[best - 1])
+    deviation = np.sqrt(np.where(np.isfinite(bend), np.maximum(2 * bend, 0.0), 0.0))
+    kept = chernoff / (1 + tilt) / (1 + 2.5 * tilt * deviation)
+    q = int(np.argmax(kept + aside))
+    splits = workload.splits[workload.factor[workload.start[q] : workload.start[q + 1]]].sum()
     return Outlook(
-        pair=q,
         tilt=float(tilt[q]),
-        kept=max(float(kept_all[q]), 1e-300),
-        total=max(float(estimate[q]), 1e-300),
-        log_moment=log_moment[q],
-        top=float(tops),
-        splits=max(1, splits * workload.releases),
+        splits=max(1, int(splits) * workload.releases),
+        kept=max(float(kept[q]), 1e-300),
+        total=max(float(kept[q] + aside[q]), 1e-300),
+        log_moment=log_moment,
+        top=workload.sum_over_pairs(seen.top[:, None])[:, 0] * workload.releases,
     )
 
 
 @dataclass(frozen=True)
 class _Window:
-    """A window of losses and the indices of the tilts that justify it."""
+    """The losses that the tilt leaves for a grid to cover."""
 
+    tilt: float
     low: float
     high: float
     log_tail: float
-    tilt: int
-    low_at: int
-    high_at: int
 
     @property
     def cost(self) -> float:
-        """Its width, and a penalty where rounding errors would be felt."""
+        """Its width, with a penalty where rounding errors would be felt."""
         return (self.high - self.low) * (1 + max(0.0, -25.0 - self.log_tail))
 
 
+def _window(seen: Survey, look: Outlook, a: int, eps: float, log_error: float) -> _Window:
+    """Where Markov's inequality leaves, in every pair, less than e^log_error outside."""
+    tilts = seen.tilts
+    log_c = look.log_moment[:, a] - tilts[a] * eps + log_peak(tilts[a])
+    log_tail = log_error - log_c - 5  # the fine grid will differ a little from the coarse one
+    rows = np.flatnonzero(log_tail < 0)
+    rows = rows[np.argsort(log_tail[rows])[:_MOST_CONTENDERS]]
+    if not len(rows):
+        return _Window(float(tilts[a]), eps, eps, 0.0)
+    log_m = look.log_moment[rows]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        edge = (log_m - log_m[:, [a]] - log_tail[rows, None]) / (tilts - tilts[a])
+    edge[~np.isfinite(edge)] = math.inf
+    below = np.where(np.isfinite(edge[:, :a]), edge[:, :a], -math.inf).max(axis=1, initial=-1e3)
+    above = np.minimum(edge[:, a + 1 :].min(axis=1, initial=math.inf), look.top[rows])
+    return _Window(
+        float(tilts[a]), float(below.min()), float(above.max()), float(log_tail.min())
+    )
+
+
 def choose(
-    workload: Workload, seen: Survey, look: Outlook, *, eps: float, gap: float, finer: float,
-    delta: float, largest_size: int,
+    seen: Survey, look: Outlook, *, eps: float, gap: float, finer: float, delta: float,
+    largest_size: int,
 ) -> Plan:
-    """The cheapest grid that should reach ``gap`` relative to ``delta``; see discretisation.md, 5."""
-    tilts, log_m = seen.tilts, look.log_moment
-    log_delta = math.log(delta)
-    best: _Window | None = None
-    for a in range(1, len(tilts)):
-        if not math.isfinite(log_m[a]) or tilts[a] * seen.top.max() > _LARGEST_EXPONENT:
-            continue
-        log_c = log_m[a] - tilts[a] * eps
-        log_tail = math.log(0.02 * gap) + log_delta - log_c - log_peak(tilts[a])
-        usable = [b for b in range(len(tilts)) if math.isfinite(log_m[b]) and b != a]
-        usable = [b for b in usable if tilts[b] * seen.top.max() <= _LARGEST_EXPONENT]
-        # Markov's inequality puts the edge where the tilted mass beyond it is e^log_tail
-        edge = {b: (log_m[b] - log_m[a] - log_tail) / (tilts[b] - tilts[a]) for b in usable}
-        low_at = max((b for b in usable if b < a), key=edge.__getitem__)
-        high_at = min((b for b in usable if b > a), key=edge.__getitem__, default=a)
-        low = min(edge[low_at], eps)
-        high = max(min(edge.get(high_at, look.top), look.top), eps)
-        window = _Window(low, high, log_tail, a, low_at, high_at)
-        if best is None or window.cost < best.cost:
-            best = window
-    if best is None:
-        best = _Window(-eps - 20.0, look.top, math.log(1e-6), 1, 0, 2)
-    low, high, log_tail, a = best.low, best.high, best.log_tail, best.tilt
-    tilt = float(tilts[a])
-    saddle = look.tilt
-    density = min(look.kept, delta) * saddle * (1 + saddle)
+    """The cheapest grid that should reach ``gap`` relative to ``delta``; see discretisation.md, 6."""
+    steepest = _LARGEST_EXPONENT / max(float(seen.top.max()), 1e-9)
+    usable = [a for a in range(1, len(seen.tilts)) if seen.tilts[a] <= steepest] or [1]
+    log_error = math.log(0.02 * gap * delta)
+    window = min((_window(seen, look, a, eps, log_error) for a in usable), key=lambda w: w.cost)
+    density = min(look.kept, delta) * look.tilt * (1 + look.tilt)
     wanted = math.sqrt(0.7 * gap * delta / (0.8 * look.splits * density)) * finer
     step = min(wanted, COARSEST_STEP)
     room = max(4 * look.splits, 16) * step
-    low, high = min(low, eps - room), max(high, eps + room)
-    size = 1 << max(8, math.ceil(math.log2((high - low) / step + 4)))
-    size = min(size, largest_size)
+    low = min(window.low, eps - room)
+    high = max(window.high + 3 * look.splits * step, eps + room)
+    size = min(1 << max(8, math.ceil(math.log2((high - low) / step + 4))), largest_size)
     step = min(COARSEST_STEP, max((high - low) / (size - 4), step / 2))
-    first = math.floor((min(log_tail, -5.0) - math.log(1e3 * look.splits)) / tilt / step) - 1
-    first = max(first, -_MOST_CELLS)
-    around = {best.low_at, best.high_at, a - 1, a + 1} - {a, len(tilts)}
-    others = tilts[sorted(around)]
-    others = others[others * seen.top.max() <= _LARGEST_EXPONENT]
+    lowest = (min(window.log_tail, -5.0) - math.log(1e3 * look.splits)) / window.tilt
+    others = seen.tilts[(seen.tilts <= steepest) & (seen.tilts != window.tilt)]
     return Plan(
-        eps=eps, step=step, size=size, origin=math.floor(low / step), tilt=tilt, others=others,
-        first=first, top=seen.top, central_top=seen.central_top,
+        eps=eps, step=step, size=size, origin=math.floor(low / step), tilt=window.tilt,
+        others=others, first=max(math.floor(lowest / step) - 1, -_MOST_CELLS), top=seen.top,
+        central_top=seen.central_top,
     )
