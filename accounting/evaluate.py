@@ -24,7 +24,16 @@ from accounting.arrays import FloatArray, IntArray
 from accounting.errors import TooLarge
 from accounting.noise import UNIT_ROUNDOFF, NoiseTable
 from accounting.parallel import in_chunks
-from accounting.survey import Plan, Surveyor, choose, mixture, outlook, shift_groups
+from accounting.survey import (
+    Outlook,
+    Plan,
+    Survey,
+    Surveyor,
+    choose,
+    mixture,
+    outlook,
+    shift_groups,
+)
 from accounting.workload import Workload
 
 MEMORY_LIMIT = 2 << 30
@@ -56,7 +65,7 @@ class Bounds:
 @dataclass(frozen=True)
 class Factors:
     """Per factor: tilted log-moments (first the tilt of the plan, then the others), mass set
-    aside [infinite or capped P, capped Q, unknown P, tilted mass below the grid], error exponent,
+    aside [infinite or capped P, capped Q, unknown P, share of tilted mass below the grid], error exponent,
     index of the last grid point with mass."""
 
     log_moment: FloatArray
@@ -87,17 +96,10 @@ def evaluate(
         if not len(left):
             break
         part = workload if len(left) == workload.pairs else workload.subset(left)
-        tables = tabulate(part, tail)
-        surveyor = Surveyor(part, tables, eps)
-        budget = 1e-3
-        for _ in range(8):  # the budget is a share of the divergence, which it helps to estimate
-            seen = surveyor.capped(budget)
-            look = outlook(part, seen, eps)
-            delta = max(estimate or look.total, absolute)
-            wanted = 0.1 * finer * gap * delta * math.exp(-eps) / look.splits
-            if budget <= 1.5 * wanted:
-                break
-            budget = wanted
+        tables, seen, look, tail = look_closely(
+            part, eps, tail, 0.1 * finer * gap, 0.3**attempt, estimate, absolute
+        )
+        delta = max(estimate or look.total, absolute)
         largest = min(LARGEST_GRID, _power_of_two(MEMORY_LIMIT // (16 * (part.factors + 64))))
         if largest < 256:
             raise TooLarge(
@@ -117,16 +119,42 @@ def evaluate(
         upper[left] = np.minimum(upper[left], got.upper)
         best = float(lower.max())
         width = float(upper.max()) - best
-        if width <= max(gap * float(upper.max()), absolute):
+        if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < 1e-280:
             break
         left = np.flatnonzero(upper > max(best, absolute / 2))
         ratio = gap * max(best, absolute) / width if best > 0 or absolute > 0 else 0.25
         finer *= max(0.1, min(0.6, 0.8 * math.sqrt(ratio)))
-        estimate = best if best > 0 else 0.1 * float(upper.max())
-        tail = min(tail, 1e-6 * gap * max(estimate, absolute, 1e-290))
+        estimate = best
+        tail = min(tail, 1e-6 * gap * max(estimate, absolute, 1e-280))
         if plan.size == largest and attempt > 1:
             break
     return Bounds(lower, upper)
+
+
+def look_closely(
+    workload: Workload, eps: float, tail: float, share: float, finer: float, estimate: float,
+    absolute: float,
+) -> tuple[list[NoiseTable], Survey, Outlook, float]:
+    """Tables, survey and outlook whose tails and caps are small next to the divergence they show.
+
+    How much may be cut depends on the divergence, and how large it looks on what was cut.
+    """
+    for _ in range(8):
+        tables = tabulate(workload, tail)
+        surveyor = Surveyor(workload, tables, eps, finer=finer)
+        budget = 1e-3
+        for _ in range(80):
+            seen = surveyor.capped(budget)
+            look = outlook(workload, seen, eps)
+            delta = max(estimate or look.total, absolute)
+            wanted = share * delta * math.exp(-eps) / look.splits
+            if budget <= 1.5 * wanted:
+                break
+            budget = wanted
+        if tail <= max(1e-3 * share * delta, 1e-290):
+            break
+        tail = max(1e-6 * share * delta, 1e-290)
+    return tables, seen, look, tail
 
 
 def _power_of_two(n: int) -> int:
@@ -152,7 +180,7 @@ def run(workload: Workload, tables: list[NoiseTable], plan: Plan) -> Bounds:
     sums = np.zeros((workload.pairs, 2))
     error = np.zeros((workload.pairs, 2))
     if len(keep):
-        spectra = transform(workload, rows, central_rows, factors, plan, keep)
+        spectra = transform(workload, rows, central_rows, plan, keep)
         sums[keep], error[keep] = correlate(workload, spectra, terms, plan, keep)
     return terms.bounds(sums, error, keep)
 
@@ -160,65 +188,72 @@ def run(workload: Workload, tables: list[NoiseTable], plan: Plan) -> Bounds:
 def tilt_factors(
     workload: Workload, tables: list[NoiseTable], plan: Plan
 ) -> tuple[FloatArray, FloatArray, Factors]:
-    """Tilted rows of the plain factors and of the shifts of W, and what Factors records."""
+    """Tilted rows of the plain factors and of the shifts of W, and what Factors records.
+
+    A row is scaled by e^{-tilt * reference * step}; so are the moments until they become logarithms.
+    """
     from accounting.kernels import tilted_rows
 
     tilts = np.append(plan.tilt, plan.others)
-    groups = shift_groups(workload)
-    longest = max(float(plan.top[: len(workload.plain)].max(initial=0.0)), float(plan.central_top.max(initial=0.0)))
-    last_all = max(plan.first + 2, min(math.ceil(longest / plan.step) + 1, LARGEST_GRID))
-    cells = last_all - plan.first + 1
-    grid = np.arange(plan.first, last_all + 1) * plan.step
-    powers = np.exp(np.outer(tilts, grid))
-    rows = np.empty((len(workload.plain), plan.size))
+    n_plain = len(workload.plain)
+    last_plain, last_central = (
+        np.clip(np.ceil(top / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID)
+        for top in (plan.top[:n_plain], plan.central_top)
+    )
+    highest = max(int(last_plain.max(initial=0)), int(last_central.max(initial=0)))
+    cells = highest - plan.first + 1
+    decay = np.exp(-np.outer(tilts, np.arange(cells) * plan.step))
+    rows = np.empty((n_plain, plan.size))
     central_rows = np.empty((0, plan.size))
     log_moment = np.empty((workload.factors, len(tilts)))
-    aside = np.zeros((workload.factors, 4))
-    eta = np.empty(workload.factors)
+    aside, eta = np.empty((workload.factors, 4)), np.empty(workload.factors)
     ends = np.empty(workload.factors, np.int64)
-    n_plain = len(workload.plain)
-    floor = math.exp(plan.tilt * plan.first * plan.step) * (1 + 1e-9)
-    for noise, where, shifts in groups:
+    for noise, where, shifts in shift_groups(workload):
         table = tables[noise]
         n = len(shifts)
+        last = last_central if where is None else last_plain[where]
+        reference = np.full(n, last.max()) if where is None else last
         target = np.empty((n, plan.size))
         moments, out = np.empty((n, len(tilts))), np.empty((n, 5))
-        caps = plan.central_top if where is None else plan.top[where]
-        last = np.clip(np.ceil(caps / plan.step).astype(np.int64), plan.first + 2, last_all)
 
         def work(a: int, b: int) -> None:
             tilted_rows(
-                table.mass, table.log_mass, shifts[a:b], last[a:b], plan.step, plan.first, powers,
-                target[a:b], moments[a:b], out[a:b],
+                table.mass, table.log_mass, shifts[a:b], last[a:b], reference[a:b], plan.step,
+                plan.first, decay, target[a:b], moments[a:b], out[a:b],
             )
 
         in_chunks(work, n, smallest=max(1, 20_000 // len(table.mass)))
+        # below the grid, and what underflowed: less than 2^-1021 of the unit that a row is scaled to
+        floor = np.exp(-plan.tilt * (reference - plan.first) * plan.step) * (1 + 1e-9)
         kept = np.stack(
-            [out[:, 0] + out[:, 1], out[:, 2], out[:, 3] + table.tail, out[:, 4] * floor], axis=1
+            [out[:, 0] + out[:, 1], out[:, 2], out[:, 3] + table.tail, out[:, 4] * floor + 2.0**-1021],
+            axis=1,
         )
-        exponent = plan.tilt * max(abs(grid[0]), abs(grid[-1]))
+        exponent = plan.tilt * (cells + abs(highest)) * plan.step
         error = table.relative_error + table.loss_error + 2e-12
-        error += (3 * len(table.mass) + 2 * cells + 8 * exponent + 100) * UNIT_ROUNDOFF
+        error += (3 * len(table.mass) + 2 * cells + 8 * min(exponent, 1500.0) + 100) * UNIT_ROUNDOFF
+        top = reference[:, None] * plan.step * tilts
         if where is None:
-            assert workload.central is not None
+            central = workload.central
+            assert central is not None
             central_rows = target
-            mixed = _mix_moments(workload, moments, tilts, plan.step)
-            log_moment[n_plain:] = mixed
-            flat = mixture(workload.central, kept, np.array([0.0, -1.0, 0.0, plan.tilt]))
-            aside[n_plain:] = flat
-            aside[n_plain:, 3] *= math.exp(plan.tilt * plan.step) * (1 + 1e-9)
-            reach = workload.central.step * workload.central.mix[:, 0]
+            mixed, below = _mix_moments(workload, moments, kept[:, 3], tilts, plan.step)
+            log_moment[n_plain:] = mixed + top[0]
+            aside[n_plain:, :3] = mixture(central, kept[:, :3], np.array([0.0, -1.0, 0.0]))
+            aside[n_plain:, 3] = below
+            reach = central.step * central.mix[:, 0]
             eta[n_plain:] = error + 2e-12
+            eta[n_plain:] += (2 * central.mix[:, 0] + 16 * plan.tilt * reach + 64) * UNIT_ROUNDOFF
             ends[n_plain:] = [
-                (last[b : b + m + 1] + _split(workload.central.offsets(m), plan.step)[0]).max() + 1
-                for m, b in workload.central.mix - [0, workload.central.shifts[0]]
+                (last[b : b + m + 1] + _split(central.offsets(m), plan.step)[0]).max() + 1
+                for m, b in (central.mix - [0, central.shifts[0]]).tolist()
             ]
-            eta[n_plain:] += (2 * workload.central.mix[:, 0] + 16 * plan.tilt * reach + 64) * UNIT_ROUNDOFF
         else:
             rows[where] = target
-            with np.errstate(divide="ignore"):
-                log_moment[where] = np.log(moments)
-            aside[where] = kept
+            with np.errstate(divide="ignore", invalid="ignore"):
+                log_moment[where] = np.log(moments) + top
+                kept[:, 3] /= moments[:, 0]
+            aside[where] = np.where(np.isfinite(kept), kept, 1.0)
             eta[where] = error
             ends[where] = last
     return rows, central_rows, Factors(log_moment, aside, eta, ends)
@@ -231,25 +266,39 @@ def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
     return index.astype(np.int64), np.minimum(np.expm1(-d) / math.expm1(-step), 1.0)
 
 
+def _offset_weights(
+    workload: Workload, m: int, tilts: FloatArray, step: float
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """For the offsets of m: grid index, and tilted weights of the left and the right neighbour,
+    both scaled by e^{-tilt * (index of the first offset) * step}."""
+    central = workload.central
+    assert central is not None
+    index, share = _split(central.offsets(m), step)
+    weight = central.weights(m)[:, None] * np.exp(np.outer((index - index[0]) * step, tilts))
+    share = share[:, None]
+    return index, weight * (1 - share), weight * share * np.exp(step * tilts)
+
+
 def _mix_moments(
-    workload: Workload, moments: FloatArray, tilts: FloatArray, step: float
-) -> FloatArray:
-    """Log-moments of the gridded central factors."""
+    workload: Workload, moments: FloatArray, below: FloatArray, tilts: FloatArray, step: float
+) -> tuple[FloatArray, FloatArray]:
+    """Log-moments of the gridded central factors, and the share of tilted mass below the grid."""
     central = workload.central
     assert central is not None
     low = int(central.shifts[0])
-    out = np.empty((len(central.mix), len(tilts)))
-    known: dict[int, FloatArray] = {}
-    for row, (m, b) in enumerate(central.mix):
-        m, b = int(m), int(b)
+    out, lost = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
+    known: dict[int, tuple[FloatArray, FloatArray]] = {}
+    for row, (m, b) in enumerate(central.mix.tolist()):
         if m not in known:
-            index, share = _split(central.offsets(m), step)
-            grid = np.exp(np.outer(index * step, tilts))
-            split = (1 - share)[:, None] + share[:, None] * np.exp(step * tilts)
-            known[m] = central.weights(m)[:, None] * grid * split
-        out[row] = (known[m] * moments[b - low : b - low + m + 1]).sum(axis=0)
-    with np.errstate(divide="ignore"):
-        return np.log(out)
+            index, left, right = _offset_weights(workload, m, tilts, step)
+            known[m] = left + right, index[0] * step * tilts
+        weight, top = known[m]
+        of = slice(b - low, b - low + m + 1)
+        total = (weight * moments[of]).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out[row] = np.log(total) + top
+            lost[row] = (weight[:, 0] * below[of]).sum() / total[0] * (1 + 1e-9)
+    return out, np.where(np.isfinite(lost), lost, 1.0)
 
 
 @dataclass(frozen=True)
@@ -261,8 +310,7 @@ class Spectra:
 
 
 def transform(
-    workload: Workload, rows: FloatArray, central_rows: FloatArray, factors: Factors, plan: Plan,
-    pairs: IntArray,
+    workload: Workload, rows: FloatArray, central_rows: FloatArray, plan: Plan, pairs: IntArray
 ) -> Spectra:
     """Spectra of the factors that ``pairs`` use, each normalised to total mass one."""
     from accounting.kernels import mix_rows, rfft_rows
@@ -276,8 +324,7 @@ def transform(
     re, im = np.empty((len(used), width)), np.empty((len(used), width))
     norm = np.empty(len(used))
     cos, sin = _twiddles(plan.size)
-    scale = np.exp(-factors.log_moment[used, 0])
-    scale[~np.isfinite(scale)] = 0.0
+    tilt = np.array([plan.tilt])
     central = workload.central
     low = int(central.shifts[0]) if central is not None and len(central.mix) else 0
 
@@ -290,15 +337,17 @@ def transform(
                     real[i] = rows[f]
                     continue
                 assert central is not None
-                m, shift = (int(x) for x in central.mix[f - n_plain])
-                index, share = _split(central.offsets(m), plan.step)
-                weight = central.weights(m) * np.exp(plan.tilt * index * plan.step)
+                m, shift = central.mix[f - n_plain].tolist()
+                index, left, right = _offset_weights(workload, m, tilt, plan.step)
                 mix_rows(
                     central_rows, np.arange(shift - low, shift - low + m + 1), index,
-                    weight * (1 - share), weight * share * math.exp(plan.tilt * plan.step), real[i],
+                    np.ascontiguousarray(left[:, 0]), np.ascontiguousarray(right[:, 0]), real[i],
                 )
-            norm[begin:end] = np.linalg.norm(real * scale[begin:end, None], axis=1) * (1 + 1e-9)
-            rfft_rows(real, scale[begin:end], cos, sin, re[begin:end], im[begin:end])
+            with np.errstate(divide="ignore"):
+                scale = 1 / real.sum(axis=1)
+            scale[~np.isfinite(scale)] = 0.0
+            norm[begin:end] = np.linalg.norm(real * scale[:, None], axis=1) * (1 + 1e-9)
+            rfft_rows(real, scale, cos, sin, re[begin:end], im[begin:end])
 
     in_chunks(work, len(used), smallest=8)
     return Spectra(re, im, row_of, np.minimum(norm, 1.0))
@@ -367,10 +416,7 @@ class PairTerms:
             if side > 0:
                 bound[ends < plan.origin + plan.size] = 0.0
             outside += bound
-        aside = factors.aside.copy()
-        with np.errstate(over="ignore", invalid="ignore"):
-            aside[:, 3] *= np.exp(-factors.log_moment[:, 0])
-        aside[:, 3] = np.where(np.isfinite(aside[:, 3]), aside[:, 3], 0.0)
+        aside = factors.aside
         up = np.minimum((aside[:, 0] + aside[:, 2]) * np.exp(factors.eta) * (1 + 1e-12), 1.0)
         down = np.minimum(aside[:, 0] * np.exp(-factors.eta) * (1 - 1e-12), 1.0)
         with np.errstate(divide="ignore"):
@@ -418,7 +464,7 @@ def correlate(
             loss, terms.eps_low, plan.tilt, max(1, int(splits)), plan.step
         )
     peak = np.maximum(np.abs(functions).max(axis=1), math.exp(testfunctions.log_peak(plan.tilt)))
-    norm = np.sqrt((functions**2).sum(axis=1)) * (1 + 1e-9)
+    norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
     functions = np.ascontiguousarray(np.roll(functions, plan.origin % n, axis=1))
     test_re, test_im = np.empty((len(functions), n // 2 + 1)), np.empty((len(functions), n // 2 + 1))
     rfft_rows(functions, np.ones(len(functions)), *_twiddles(n), test_re, test_im)

@@ -73,22 +73,54 @@ def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: Float
 
 
 @kernel
-def loss_moments(
-    mass: FloatArray, log_mass: FloatArray, shift: IntArray, clip: float, out: FloatArray
+def sample_losses(
+    mass: FloatArray,
+    log_mass: FloatArray,
+    shift: IntArray,
+    dense: int,
+    stride: int,
+    clip: float,
+    step: float,
+    first: int,
+    cells: FloatArray,
+    out: FloatArray,
 ) -> None:
-    """Mean and variance of the loss log f(z) - log f(z + a), clipped to [-clip, clip], per shift."""
+    """Histograms of the loss for the survey, rounded to the nearest multiple of ``step``.
+
+    Beyond the first ``dense`` outcomes only every ``stride``-th is looked at, with that weight.
+    ``out`` is [mass at +infinity, P-mass above the grid, Q-mass of that, mean, variance], the last
+    two of the loss clipped to [-clip, clip].  With an empty ``cells`` only ``out`` is made.
+    """
     n = mass.size
+    width = cells.shape[1]
     for row in range(shift.size):
         a = shift[row]
+        out[row, :] = 0.0
+        if width:
+            cells[row, :] = 0.0
+        for z in range(min(n, max(0, -a))):
+            out[row, 0] += mass[z]
         m0 = m1 = m2 = 0.0
-        for z in range(max(0, -a), min(n, n - a)):
-            loss = min(max(log_mass[z] - log_mass[z + a], -clip), clip)
-            m0 += mass[z]
-            m1 += mass[z] * loss
-            m2 += mass[z] * loss * loss
+        z = max(0, -a)
+        while z < min(n, n - a):
+            jump = 1 if z < dense else stride
+            m = mass[z] * jump
+            loss = log_mass[z] - log_mass[z + a]
+            z += jump
+            clipped = min(max(loss, -clip), clip)
+            m0 += m
+            m1 += m * clipped
+            m2 += m * clipped * clipped
+            if width:
+                i = math.floor(loss / step + 0.5) - first
+                if i >= width:
+                    out[row, 1] += m
+                    out[row, 2] += m * math.exp(-loss)
+                elif i >= 0:
+                    cells[row, int(i)] += m
         if m0 > 0.0:
-            out[row, 0] = m1 / m0
-            out[row, 1] = m2 / m0 - (m1 / m0) ** 2
+            out[row, 3] = m1 / m0
+            out[row, 4] = m2 / m0 - (m1 / m0) ** 2
 
 
 @kernel
@@ -148,20 +180,22 @@ def tilted_rows(
     log_mass: FloatArray,
     shift: IntArray,
     last: IntArray,
+    reference: IntArray,
     step: float,
     first: int,
-    tilts: FloatArray,
+    decay: FloatArray,
     rows: FloatArray,
     moments: FloatArray,
     out: FloatArray,
 ) -> None:
-    """For each shift: its gridded loss times tilts[0], wrapped modulo the row length.
+    """For each shift: its gridded loss, tilted relative to grid point reference[row] >= last[row].
 
-    ``moments[row, j]`` is the total of the cells times tilts[j], where tilts[j, i] belongs to grid
-    point first + i; ``out[row]`` is what connect_the_dots sets aside.
+    decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` gets the cells times the first tilt, wrapped
+    modulo the row length; ``moments[row, j]`` is the total for tilt j; ``out[row]`` is what
+    connect_the_dots sets aside.
     """
     period = rows.shape[1]
-    cells = np.empty(tilts.shape[1])
+    cells = np.empty(np.max(last) - first + 1)
     for row in range(shift.size):
         used = last[row] - first + 1
         connect_the_dots(
@@ -169,34 +203,22 @@ def tilted_rows(
         )
         rows[row, :] = 0.0
         start = first % period
+        from_top = reference[row] - first
         for i in range(used):
-            rows[row, (start + i) % period] += cells[i] * tilts[0, i]
-        for j in range(tilts.shape[0]):
+            rows[row, (start + i) % period] += cells[i] * decay[0, from_top - i]
+        for j in range(decay.shape[0]):
             total = 0.0
             for i in range(used):
-                total += cells[i] * tilts[j, i]
+                total += cells[i] * decay[j, from_top - i]
             moments[row, j] = total
-
-
-@kernel
-def cell_rows(
-    mass: FloatArray, log_mass: FloatArray, shift: IntArray, step: float, first: int,
-    cells: FloatArray, out: FloatArray,
-) -> None:
-    """connect_the_dots for each shift, one row of ``cells`` each."""
-    for row in range(shift.size):
-        connect_the_dots(
-            mass, log_mass, shift[row], step, first, first + cells.shape[1] - 1, cells[row],
-            out[row],
-        )
 
 
 @kernel
 def capped_moments(
     cells: FloatArray, capped: FloatArray, loss: FloatArray, budget: float, tilts: FloatArray,
-    moments: FloatArray, top: FloatArray, aside: FloatArray,
+    decay: FloatArray, log_moment: FloatArray, top: FloatArray, aside: FloatArray,
 ) -> None:
-    """Cap each row where the Q-mass above is at most ``budget``; moments of what is left.
+    """Cap each row where the Q-mass above is at most ``budget``; log-moments of what is left.
 
     ``capped[row]`` is the P- and Q-mass already above the grid; ``top`` becomes the loss of the cap
     and ``aside`` the P-mass above it.
@@ -214,11 +236,11 @@ def capped_moments(
         i = min(i + 1, loss.size - 1)  # an outcome below the cap may reach one point above it
         top[row] = loss[i]
         aside[row] = p_mass
-        for j in range(tilts.shape[0]):
+        for j in range(tilts.size):
             total = 0.0
             for k in range(i + 1):
-                total += cells[row, k] * tilts[j, k]
-            moments[row, j] = total
+                total += cells[row, k] * decay[j, i - k]
+            log_moment[row, j] = math.log(total) + tilts[j] * loss[i] if total > 0.0 else -math.inf
 
 
 @kernel

@@ -22,7 +22,9 @@ _TILTS = 20
 _MOST_COARSE_CELLS = 60_000
 _MOST_CELLS = 1 << 22
 _MOST_CONTENDERS = 4000
-_LARGEST_EXPONENT = 690.0
+_SAMPLES = 8192
+_LARGEST_EXPONENT = 600.0
+"""Of the tilt times the cap of W, whose shifts share a reference point."""
 
 
 @dataclass(frozen=True)
@@ -52,64 +54,85 @@ class Plan:
 
 
 def mixture(central: CentralMixture, values: FloatArray, tilts: FloatArray) -> FloatArray:
-    """Per central factor and tilt t: sum_i w_i e^{t * offset_i} values[shift b + i]."""
-    low = int(central.shifts[0]) if len(central.shifts) else 0
+    """Per central factor and column t: sum_i w_i e^{tilts[t] * offset_i} values[shift b + i, t]."""
+    low = int(central.shifts[0])
     out = np.empty((len(central.mix), values.shape[1]))
     known: dict[int, FloatArray] = {}
-    for row, (m, b) in enumerate(central.mix):
-        m, b = int(m), int(b)
+    for row, (m, b) in enumerate(central.mix.tolist()):
         if m not in known:
-            exponent = np.minimum(np.outer(central.offsets(m), tilts), _LARGEST_EXPONENT)
-            known[m] = central.weights(m)[:, None] * np.exp(exponent)
-        with np.errstate(over="ignore"):
-            out[row] = (known[m] * values[b - low : b - low + m + 1]).sum(axis=0)
+            known[m] = central.weights(m)[:, None] * np.exp(np.outer(central.offsets(m), tilts))
+        out[row] = (known[m] * values[b - low : b - low + m + 1]).sum(axis=0)
     return out
+
+
+def log_mixture(central: CentralMixture, values: FloatArray, tilts: FloatArray) -> FloatArray:
+    """The same for logarithms of values, of any size."""
+    low = int(central.shifts[0])
+    out = np.empty((len(central.mix), values.shape[1]))
+    known: dict[int, FloatArray] = {}
+    for row, (m, b) in enumerate(central.mix.tolist()):
+        if m not in known:
+            known[m] = np.log(central.weights(m))[:, None] + np.outer(central.offsets(m), tilts)
+        terms = known[m] + values[b - low : b - low + m + 1]
+        peak = terms.max(axis=0)
+        peak[peak == -math.inf] = 0.0
+        with np.errstate(divide="ignore"):
+            out[row] = peak + np.log(np.exp(terms - peak).sum(axis=0))
+    return out
+
+
+def _sample(
+    table: NoiseTable, shifts: IntArray, eps: float, step: float, first: int, cells: FloatArray,
+    out: FloatArray,
+) -> None:
+    from accounting.kernels import sample_losses
+
+    stride = max(1, len(table.mass) // _SAMPLES)
+
+    def work(a: int, b: int) -> None:
+        sample_losses(
+            table.mass, table.log_mass, shifts[a:b], _SAMPLES // 4, stride, eps + 5.0, step, first,
+            cells[a:b], out[a:b],
+        )
+
+    in_chunks(work, len(shifts), smallest=max(1, 20_000 // min(len(table.mass), _SAMPLES)))
 
 
 class Surveyor:
     """Coarse grids of all factors, made once; ``capped`` looks at them with a budget."""
 
-    def __init__(self, workload: Workload, tables: Sequence[NoiseTable], eps: float) -> None:
-        from accounting.kernels import cell_rows
-
+    def __init__(
+        self, workload: Workload, tables: Sequence[NoiseTable], eps: float, *, finer: float = 1.0
+    ) -> None:
         self.workload = workload
         self.groups = shift_groups(workload)
         scale = self._scale(tables, eps)
-        self.step = min(scale / 16, COARSEST_STEP)
-        self.tilts = np.append(0.0, 0.1 / scale * 2.0 ** (np.arange(_TILTS) / 2))
+        most = _MOST_COARSE_CELLS if workload.factors < 100 else _MOST_COARSE_CELLS // 8
+        width = 3 * eps + 30 * scale + max(3.0, 30 * scale)
+        self.step = min(max(scale / 16 * finer, width / most), COARSEST_STEP)
+        self.tilts = np.append(0.0, 0.1 / scale * 2.0 ** (np.arange(_TILTS) / 2) / finer)
         first = -math.ceil((2 * eps + 30 * scale) / self.step)
         last = math.ceil((eps + max(3.0, 30 * scale)) / self.step)
-        last = min(last, first + _MOST_COARSE_CELLS)
         self.loss = np.arange(first, last + 1) * self.step
-        exponent = np.outer(self.tilts, self.loss)
-        self.powers = np.exp(np.clip(exponent, -700.0, _LARGEST_EXPONENT))
+        self.decay = np.exp(-np.outer(self.tilts, np.arange(len(self.loss)) * self.step))
         self.cells: list[FloatArray] = []
         self.out: list[FloatArray] = []
         for noise, _, shifts in self.groups:
             cells, out = np.empty((len(shifts), len(self.loss))), np.empty((len(shifts), 5))
-            table = tables[noise]
-
-            def work(a: int, b: int) -> None:
-                cell_rows(
-                    table.mass, table.log_mass, shifts[a:b], self.step, first, cells[a:b], out[a:b]
-                )
-
-            in_chunks(work, len(shifts), smallest=max(1, 20_000 // len(table.mass)))
+            _sample(tables[noise], shifts, eps, self.step, first, cells, out)
             self.cells.append(cells)
             self.out.append(out)
 
     def _scale(self, tables: Sequence[NoiseTable], eps: float) -> float:
         """About the standard deviation of the loss of the widest pair, central offsets left out."""
-        from accounting.kernels import loss_moments
-
         spread = np.zeros((self.workload.factors, 2))
         for noise, rows, shifts in self.groups:
-            out = np.zeros((len(shifts), 2))
-            loss_moments(tables[noise].mass, tables[noise].log_mass, shifts, eps + 5.0, out)
+            out = np.empty((len(shifts), 5))
+            _sample(tables[noise], shifts, eps, 1.0, 0, np.empty((len(shifts), 0)), out)
             if rows is None:
-                spread[len(self.workload.plain) :] = np.abs(out).max(axis=0)
+                spread[len(self.workload.plain) :] = np.abs(out[:, 3:]).max(axis=0)
             else:
-                spread[rows] = np.abs(out)
+                spread[rows] = np.abs(out[:, 3:])
         mean, variance = (self.workload.sum_over_pairs(spread) * self.workload.releases).T
         return max(
             math.sqrt(float(variance.max(initial=0.0))),
@@ -123,7 +146,7 @@ class Surveyor:
 
         workload = self.workload
         n_plain = len(workload.plain)
-        moments = np.empty((workload.factors, len(self.tilts)))
+        log_moment = np.empty((workload.factors, len(self.tilts)))
         top, aside = np.empty(workload.factors), np.empty(workload.factors)
         central_top = np.zeros(0)
         for (_, rows, shifts), cells, out in zip(self.groups, self.cells, self.out, strict=True):
@@ -133,8 +156,8 @@ class Surveyor:
 
             def work(a: int, b: int) -> None:
                 capped_moments(
-                    cells[a:b], above[a:b], self.loss, budget, self.powers, m_out[a:b], t_out[a:b],
-                    a_out[a:b],
+                    cells[a:b], above[a:b], self.loss, budget, self.tilts, self.decay, m_out[a:b],
+                    t_out[a:b], a_out[a:b],
                 )
 
             in_chunks(work, n, smallest=8)
@@ -142,7 +165,7 @@ class Surveyor:
             if rows is None:
                 central = workload.central
                 assert central is not None
-                moments[n_plain:] = mixture(central, m_out, self.tilts)
+                log_moment[n_plain:] = log_mixture(central, m_out, self.tilts)
                 aside[n_plain:] = mixture(central, a_out[:, None], np.zeros(1))[:, 0]
                 central_top = t_out
                 top[n_plain:] = [
@@ -150,10 +173,7 @@ class Surveyor:
                     for m, b in central.mix - [0, central.shifts[0]]
                 ]
             else:
-                moments[rows], top[rows], aside[rows] = m_out, t_out, a_out
-        with np.errstate(divide="ignore", over="ignore"):
-            log_moment = np.log(moments)
-        log_moment[np.outer(top, self.tilts) > _LARGEST_EXPONENT] = math.inf
+                log_moment[rows], top[rows], aside[rows] = m_out, t_out, a_out
         return Survey(self.tilts, log_moment, top, central_top, aside)
 
 
@@ -250,7 +270,7 @@ def choose(
     largest_size: int,
 ) -> Plan:
     """The cheapest grid that should reach ``gap`` relative to ``delta``; see discretisation.md, 6."""
-    steepest = _LARGEST_EXPONENT / max(float(seen.top.max()), 1e-9)
+    steepest = _LARGEST_EXPONENT / max(float(seen.central_top.max(initial=0.0)), 1e-9)
     usable = [a for a in range(1, len(seen.tilts)) if seen.tilts[a] <= steepest] or [1]
     log_error = math.log(0.02 * gap * delta)
     window = min((_window(seen, look, a, eps, log_error) for a in usable), key=lambda w: w.cost)

@@ -35,6 +35,7 @@ class CentralMixture:
         return w if m else np.ones(1)
 
     def offsets(self, m: int) -> FloatArray:
+        """(m - 2i) * step for i = 0..m."""
         return (m - 2 * np.arange(m + 1)) * self.step
 
     @cached_property
@@ -94,10 +95,11 @@ class Workload:
             losses[row] = self.noises[noise].largest_loss(int(shift))
         if self.central is not None:
             noise = self.noises[self.central.noise]
-            of_shift = {int(t): noise.largest_loss(int(t)) for t in self.central.shifts}
-            for row, (m, b) in enumerate(self.central.mix, start=len(self.plain)):
-                terms = self.central.offsets(int(m))
-                losses[row] = max(offset + of_shift[int(b) + i] for i, offset in enumerate(terms))
+            of_shift = np.array([noise.largest_loss(int(t)) for t in self.central.shifts])
+            mix = self.central.mix - [0, self.central.shifts[0] if len(of_shift) else 0]
+            losses[len(self.plain) :] = [
+                (self.central.offsets(m) + of_shift[b : b + m + 1]).max() for m, b in mix
+            ]
         total = self.sum_over_pairs(losses[:, None])[:, 0] * self.releases
         size = self.sum_over_pairs(np.abs(losses)[:, None])[:, 0] * self.releases
         longest = int(np.diff(self.start).max(initial=1))
