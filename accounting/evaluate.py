@@ -301,6 +301,23 @@ def _mix_moments(
     return out, np.where(np.isfinite(lost), lost, 1.0)
 
 
+def mixed_row(workload: Workload, central_rows: FloatArray, factor: int, plan: Plan) -> FloatArray:
+    """The tilted row of a central factor, from those of the shifts of W."""
+    from accounting.kernels import mix_rows
+
+    central = workload.central
+    assert central is not None
+    m, b = central.mix[factor - len(workload.plain)].tolist()
+    index, left, right = _offset_weights(workload, m, np.array([plan.tilt]), plan.step)
+    take = np.arange(m + 1) + (b - int(central.shifts[0]))
+    out = np.empty(plan.size)
+    mix_rows(
+        central_rows, take, index, np.ascontiguousarray(left[:, 0]),
+        np.ascontiguousarray(right[:, 0]), out,
+    )
+    return out
+
+
 @dataclass(frozen=True)
 class Spectra:
     re: FloatArray
@@ -313,7 +330,7 @@ def transform(
     workload: Workload, rows: FloatArray, central_rows: FloatArray, plan: Plan, pairs: IntArray
 ) -> Spectra:
     """Spectra of the factors that ``pairs`` use, each normalised to total mass one."""
-    from accounting.kernels import mix_rows, rfft_rows
+    from accounting.kernels import rfft_rows
 
     picks = _positions(workload, pairs)
     used = np.unique(workload.factor[picks])
@@ -323,26 +340,14 @@ def transform(
     width = plan.size // 2 + 1
     re, im = np.empty((len(used), width)), np.empty((len(used), width))
     norm = np.empty(len(used))
-    cos, sin = _twiddles(plan.size)
-    tilt = np.array([plan.tilt])
-    central = workload.central
-    low = int(central.shifts[0]) if central is not None and len(central.mix) else 0
+    cos, sin = twiddles(plan.size)
 
     def work(a: int, b: int) -> None:
         for begin in range(a, b, 64):
             end = min(begin + 64, b)
             real = np.empty((end - begin, plan.size))
             for i, f in enumerate(used[begin:end]):
-                if f < n_plain:
-                    real[i] = rows[f]
-                    continue
-                assert central is not None
-                m, shift = central.mix[f - n_plain].tolist()
-                index, left, right = _offset_weights(workload, m, tilt, plan.step)
-                mix_rows(
-                    central_rows, np.arange(shift - low, shift - low + m + 1), index,
-                    np.ascontiguousarray(left[:, 0]), np.ascontiguousarray(right[:, 0]), real[i],
-                )
+                real[i] = rows[f] if f < n_plain else mixed_row(workload, central_rows, int(f), plan)
             with np.errstate(divide="ignore"):
                 scale = 1 / real.sum(axis=1)
             scale[~np.isfinite(scale)] = 0.0
@@ -363,7 +368,7 @@ def _positions(workload: Workload, pairs: IntArray) -> IntArray:
 
 
 @cache
-def _twiddles(size: int) -> tuple[FloatArray, FloatArray]:
+def twiddles(size: int) -> tuple[FloatArray, FloatArray]:
     angle = 2 * math.pi * np.arange(size // 2) / size
     return np.cos(angle), np.sin(angle)
 
@@ -467,7 +472,7 @@ def correlate(
     norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
     functions = np.ascontiguousarray(np.roll(functions, plan.origin % n, axis=1))
     test_re, test_im = np.empty((len(functions), n // 2 + 1)), np.empty((len(functions), n // 2 + 1))
-    rfft_rows(functions, np.ones(len(functions)), *_twiddles(n), test_re, test_im)
+    rfft_rows(functions, np.ones(len(functions)), *twiddles(n), test_re, test_im)
     for spectrum in (test_re, test_im):
         spectrum *= 2.0 / n
         spectrum[:, 0] *= 0.5
