@@ -20,4 +20,3 @@ def kernel(function: Function) -> Function:
     """Compile ``function`` on first use; the signature follows from the arguments."""
     compiled = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
     return cast(Function, compiled)
-

@@ -46,7 +46,7 @@ def probability(name: str, value: object) -> float:
 def whole(name: str, value: object, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
-    if value != value or value in (math.inf, -math.inf) or value != int(value):
+    if not math.isfinite(value) or value != int(value):
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
     if value < least:
         raise InvalidParameter(f"{name} = {value} must be at least {least}")

@@ -140,7 +140,9 @@ def _parse(data: Any) -> Configuration:
         raise InvalidConfiguration("expected a JSON object with " + ", ".join(sorted(_KEYS)))
     unknown = sorted(set(data) - _KEYS)
     if unknown:
-        raise InvalidConfiguration(f"unknown key {unknown[0]!r}; known: " + ", ".join(sorted(_KEYS)))
+        raise InvalidConfiguration(
+            f"unknown key {unknown[0]!r}; known: " + ", ".join(sorted(_KEYS))
+        )
     for key in ("max_value", "eps_central", "atoms"):
         if key not in data:
             raise InvalidConfiguration(f"the key {key!r} is missing")
@@ -158,6 +160,10 @@ def _parse(data: Any) -> Configuration:
         )
         atoms.append((entry["atom"], noise))
     return Configuration.of(
-        data["max_value"], atoms, eps_central=data["eps_central"], eps=data.get("eps"),
-        delta=data.get("delta"), n=data.get("n"),
+        data["max_value"],
+        atoms,
+        eps_central=data["eps_central"],
+        eps=data.get("eps"),
+        delta=data.get("delta"),
+        n=data.get("n"),
     )

@@ -11,23 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accounting import testfunctions
-from accounting.arrays import FloatArray, IntArray
+from accounting.arrays import FloatArray, IntArray, multiples
 from accounting.checks import not_negative, positive
-from accounting.evaluate import (
-    LARGEST_GRID,
-    PairTerms,
-    Spectra,
-    correlate,
-    look_closely,
-    mixed_row,
-    tabulate,
-    tilt_factors,
-    transform,
-    twiddles,
-)
+from accounting.evaluate import look_closely
 from accounting.noise import NoiseSum, NoiseTable
+from accounting.pair_terms import PairTerms
 from accounting.parallel import in_chunks
+from accounting.spectra import Spectra, correlate, transform, twiddles
 from accounting.survey import Plan, choose, mixture, shift_groups
+from accounting.tilting import LARGEST_GRID, mixed_row, tabulate, tilt_factors
 from accounting.workload import Workload
 
 
@@ -57,7 +49,12 @@ class Estimator:
         self.tail = 1e-25
         _, seen, look, self.tail = look_closely(workload, eps, self.tail, 0.1 * gap, 1.0, 0.0, 0.0)
         self.plan: Plan = choose(
-            seen, look, eps=self.eps, gap=gap, finer=2.0, delta=look.total,
+            seen,
+            look,
+            eps=self.eps,
+            gap=gap,
+            finer=2.0,
+            delta=look.total,
             largest_size=LARGEST_GRID >> 6,
         )
 
@@ -75,7 +72,8 @@ class Estimator:
 
         The parameters are those of the first negative binomial of each noise.
         """
-        from accounting.kernels import pair_gradients, rfft_rows
+        from accounting.gradient_kernels import pair_gradients
+        from accounting.kernels import rfft_rows
 
         done = self._pass(noises, pairs)
         workload = self.workload if noises is None else replace(self.workload, noises=noises)
@@ -96,8 +94,17 @@ class Estimator:
 
         def work(a: int, b: int) -> None:
             pair_gradients(
-                done.spectra.re, done.spectra.im, slope_re, slope_im, workload.start, factor,
-                workload.releases, test_re, test_im, pairs[a:b], out[a:b],
+                done.spectra.re,
+                done.spectra.im,
+                slope_re,
+                slope_im,
+                workload.start,
+                factor,
+                workload.releases,
+                test_re,
+                test_im,
+                pairs[a:b],
+                out[a:b],
             )
 
         in_chunks(work, len(pairs), smallest=4)
@@ -128,16 +135,24 @@ class Estimator:
         spectra = transform(workload, rows, central_rows, self.plan, chosen)
         sums, _ = correlate(workload, spectra, terms, self.plan, chosen)
         return _Pass(
-            tables, rows, central_rows, terms, spectra, chosen,
-            terms.scale_up[chosen] * sums[:, 0], terms.not_kept[chosen],
+            tables,
+            rows,
+            central_rows,
+            terms,
+            spectra,
+            chosen,
+            terms.scale_up[chosen] * sums[:, 0],
+            terms.not_kept[chosen],
         )
 
     def _test_function(self) -> tuple[FloatArray, FloatArray]:
         from accounting.kernels import rfft_rows
 
         n = self.plan.size
-        loss = (self.plan.origin + np.arange(n)) * self.plan.step
-        function = np.roll(testfunctions.upper(loss, self.eps, self.plan.tilt), self.plan.origin % n)
+        loss = multiples(self.plan.origin, n, self.plan.step)
+        function = np.roll(
+            testfunctions.upper(loss, self.eps, self.plan.tilt), self.plan.origin % n
+        )
         re, im = np.empty((1, n // 2 + 1)), np.empty((1, n // 2 + 1))
         rfft_rows(function[None, :], np.ones(1), *twiddles(n), re, im)
         weight = np.full(n // 2 + 1, 2.0 / n)
@@ -147,14 +162,14 @@ class Estimator:
     def _slopes(self, workload: Workload, done: _Pass) -> tuple[FloatArray, FloatArray]:
         """Derivative rows of the factors in use, normalised like their spectra, and the relative
         derivative d nu / (1 - nu) of the mass nu they set aside."""
-        from accounting.kernels import nb_sum_scores, tilted_gradient_rows
+        from accounting.gradient_kernels import nb_sum_scores, tilted_gradient_rows
 
         plan = self.plan
         used = np.flatnonzero(done.spectra.row_of >= 0)
         n_plain = len(workload.plain)
         slope = np.empty((2 * len(used), plan.size))
         lost = np.empty((len(used), 2))
-        decay = np.exp(-plan.tilt * np.arange(self._cells()) * plan.step)[None, :]
+        decay = np.exp(-plan.tilt * multiples(0, self._cells(), plan.step))[None, :]
         for noise, where, shifts in shift_groups(workload):
             table = done.tables[noise]
             active = None if where is None else np.flatnonzero(done.spectra.row_of[where] >= 0)
@@ -166,9 +181,7 @@ class Estimator:
                 np.array([part.r for part in parts]), np.array([part.p for part in parts]), scores
             )
             caps = plan.central_top if where is None else plan.top[where]
-            last = np.clip(
-                np.ceil(caps / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID
-            )
+            last = np.clip(np.ceil(caps / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID)
             reference = np.full(len(last), last.max()) if where is None else last
             if active is not None:
                 shifts, last, reference = shifts[active], last[active], reference[active]
@@ -176,8 +189,17 @@ class Estimator:
 
             def work(a: int, b: int) -> None:
                 tilted_gradient_rows(
-                    table.mass, table.log_mass, scores, shifts[a:b], last[a:b], reference[a:b],
-                    plan.step, plan.first, decay, target[2 * a : 2 * b], aside[2 * a : 2 * b],
+                    table.mass,
+                    table.log_mass,
+                    scores,
+                    shifts[a:b],
+                    last[a:b],
+                    reference[a:b],
+                    plan.step,
+                    plan.first,
+                    decay,
+                    target[2 * a : 2 * b],
+                    aside[2 * a : 2 * b],
                 )
 
             in_chunks(work, len(shifts), smallest=max(1, 20_000 // len(table.mass)))
@@ -201,4 +223,6 @@ class Estimator:
 
     def _cells(self) -> int:
         tops = np.append(self.plan.top[: len(self.workload.plain)], self.plan.central_top)
-        return max(math.ceil(float(tops.max(initial=0.0)) / self.plan.step), 2) - self.plan.first + 3
+        return (
+            max(math.ceil(float(tops.max(initial=0.0)) / self.plan.step), 2) - self.plan.first + 3
+        )

@@ -94,7 +94,9 @@ class LinearQueries:
         """The largest divergence over all ordered pairs of columns, the pair that attains its
         lower bound, and the bounds of every pair, in the order of ``ordered_pairs``."""
         found = evaluate(
-            self.workload, not_negative("eps", eps), gap=positive("gap", gap),
+            self.workload,
+            not_negative("eps", eps),
+            gap=positive("gap", gap),
             absolute=not_negative("absolute", absolute),
         )
         j, k = ordered_pairs(len(self.columns))[int(np.argmax(found.lower))]

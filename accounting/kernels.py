@@ -73,60 +73,11 @@ def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: Float
 
 
 @kernel
-def sample_losses(
-    mass: FloatArray,
-    log_mass: FloatArray,
-    shift: IntArray,
-    dense: int,
-    stride: int,
-    clip: float,
-    step: float,
-    first: int,
-    cells: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Histograms of the loss for the survey, rounded to the nearest multiple of ``step``.
-
-    Beyond the first ``dense`` outcomes only every ``stride``-th is looked at, with that weight.
-    ``out`` is [mass at +infinity, P-mass above the grid, Q-mass of that, mean, variance], the last
-    two of the loss clipped to [-clip, clip].  With an empty ``cells`` only ``out`` is made.
-    """
-    n = mass.size
-    width = cells.shape[1]
-    for row in range(shift.size):
-        a = shift[row]
-        out[row, :] = 0.0
-        if width:
-            cells[row, :] = 0.0
-        for z in range(min(n, max(0, -a))):
-            out[row, 0] += mass[z]
-        m0 = m1 = m2 = 0.0
-        z = max(0, -a)
-        while z < min(n, n - a):
-            jump = 1 if z < dense else stride
-            m = mass[z] * jump
-            loss = log_mass[z] - log_mass[z + a]
-            z += jump
-            clipped = min(max(loss, -clip), clip)
-            m0 += m
-            m1 += m * clipped
-            m2 += m * clipped * clipped
-            if width:
-                i = math.floor(loss / step + 0.5) - first
-                if i >= width:
-                    out[row, 1] += m
-                    out[row, 2] += m * math.exp(-loss)
-                elif i >= 0:
-                    cells[row, int(i)] += m
-        if m0 > 0.0:
-            out[row, 3] = m1 / m0
-            out[row, 4] = m2 / m0 - (m1 / m0) ** 2
-
-
-@kernel
-def _one_minus_exp(d: float) -> float:
+def one_minus_exp(d: float) -> float:
     """1 - exp(-d) for 0 <= d <= 1/16, within 1e-12 (Taylor to the sixth power)."""
-    return d * (1.0 - d / 2.0 * (1.0 - d / 3.0 * (1.0 - d / 4.0 * (1.0 - d / 5.0 * (1.0 - d / 6.0)))))
+    return d * (
+        1.0 - d / 2.0 * (1.0 - d / 3.0 * (1.0 - d / 4.0 * (1.0 - d / 5.0 * (1.0 - d / 6.0))))
+    )
 
 
 @kernel
@@ -155,7 +106,7 @@ def connect_the_dots(
     for z in range(max(0, n - shift), n):
         out[3] += mass[z]
     inverse = 1.0 / step
-    scale = 1.0 / _one_minus_exp(step)
+    scale = 1.0 / one_minus_exp(step)
     for z in range(max(0, -shift), min(n, n - shift)):
         m = mass[z]
         loss = log_mass[z] - log_mass[z + shift]
@@ -168,7 +119,7 @@ def connect_the_dots(
         else:
             i = math.floor(position)
             d = min(max(loss - i * step, 0.0), step)
-            right = min(m * (_one_minus_exp(d) * scale), m)
+            right = min(m * (one_minus_exp(d) * scale), m)
             at = int(i) - first
             cells[at] += m - right
             cells[at + 1] += right
@@ -198,9 +149,7 @@ def tilted_rows(
     cells = np.empty(np.max(last) - first + 1)
     for row in range(shift.size):
         used = last[row] - first + 1
-        connect_the_dots(
-            mass, log_mass, shift[row], step, first, last[row], cells[:used], out[row]
-        )
+        connect_the_dots(mass, log_mass, shift[row], step, first, last[row], cells[:used], out[row])
         rows[row, :] = 0.0
         start = first % period
         from_top = reference[row] - first
@@ -211,36 +160,6 @@ def tilted_rows(
             for i in range(used):
                 total += cells[i] * decay[j, from_top - i]
             moments[row, j] = total
-
-
-@kernel
-def capped_moments(
-    cells: FloatArray, capped: FloatArray, loss: FloatArray, budget: float, tilts: FloatArray,
-    decay: FloatArray, log_moment: FloatArray, top: FloatArray, aside: FloatArray,
-) -> None:
-    """Cap each row where the Q-mass above is at most ``budget``; log-moments of what is left.
-
-    ``capped[row]`` is the P- and Q-mass already above the grid; ``top`` becomes the loss of the cap
-    and ``aside`` the P-mass above it.
-    """
-    for row in range(cells.shape[0]):
-        i = loss.size - 1
-        p_mass = capped[row, 0]
-        q_mass = capped[row, 1]
-        while i > 0:
-            q_mass += cells[row, i] * math.exp(-loss[i])
-            if q_mass > budget:
-                break
-            p_mass += cells[row, i]
-            i -= 1
-        i = min(i + 1, loss.size - 1)  # an outcome below the cap may reach one point above it
-        top[row] = loss[i]
-        aside[row] = p_mass
-        for j in range(tilts.size):
-            total = 0.0
-            for k in range(i + 1):
-                total += cells[row, k] * decay[j, i - k]
-            log_moment[row, j] = math.log(total) + tilts[j] * loss[i] if total > 0.0 else -math.inf
 
 
 @kernel
@@ -270,8 +189,12 @@ def mix_rows(
 
 @kernel
 def rfft_rows(
-    rows: FloatArray, scale: FloatArray, cos: FloatArray, sin: FloatArray,
-    out_re: FloatArray, out_im: FloatArray,
+    rows: FloatArray,
+    scale: FloatArray,
+    cos: FloatArray,
+    sin: FloatArray,
+    out_re: FloatArray,
+    out_im: FloatArray,
 ) -> None:
     """Discrete Fourier transform of each real row times its scale (Lemma F4).
 
@@ -400,8 +323,6 @@ def add_up(start: IntArray, factor: IntArray, values: FloatArray, out: FloatArra
             out[q, j] = total
 
 
-
-
 @kernel
 def column_differences(
     ptr: IntArray, index: IntArray, value: IntArray, start: IntArray, atom: IntArray, diff: IntArray
@@ -441,162 +362,3 @@ def column_differences(
                     n += 1
     start[q] = n
     return n
-
-
-@kernel
-def nb_sum_scores(r: FloatArray, p: FloatArray, scores: FloatArray) -> None:
-    """d log f(k) / d(log mean, log r) of the first part of a sum of negative binomials.
-
-    Differentiates the recurrence of nb_sum_table; scores[0] is for the mean at fixed r, scores[1]
-    for r at fixed mean.
-    """
-    n = scores.shape[1]
-    dr = np.array([0.0, r[0]])
-    slope = p[0] * (1.0 - p[0])
-    dp = np.array([slope, -slope])
-    for t in range(2):
-        start = math.log1p(-p[0]) * dr[t] - r[0] / (1.0 - p[0]) * dp[t]
-        s = np.zeros(r.size)
-        ds = np.zeros(r.size)
-        g = 1.0
-        dg = 0.0
-        scores[t, 0] = start
-        for k in range(1, n):
-            g_next = 0.0
-            dg_next = 0.0
-            for i in range(r.size):
-                ds[i] = p[i] * (dg + ds[i])
-                if i == 0:
-                    ds[i] += dp[t] * (g + s[i])
-                s[i] = p[i] * (g + s[i])
-                g_next += r[i] * s[i]
-                dg_next += r[i] * ds[i]
-            g = g_next / k
-            dg = (dg_next + dr[t] * s[0]) / k
-            scores[t, k] = start + dg / g
-            if g > 1e150 or g < 1e-150:
-                factor = 1.0 / g
-                g = 1.0
-                dg *= factor
-                for i in range(r.size):
-                    s[i] *= factor
-                    ds[i] *= factor
-
-
-@kernel
-def tilted_gradient_rows(
-    mass: FloatArray,
-    log_mass: FloatArray,
-    scores: FloatArray,
-    shift: IntArray,
-    last: IntArray,
-    reference: IntArray,
-    step: float,
-    first: int,
-    decay: FloatArray,
-    rows: FloatArray,
-    lost: FloatArray,
-) -> None:
-    """Derivatives of the rows of tilted_rows (first tilt) and of the mass set aside.
-
-    rows[2 * row + t] and lost[2 * row + t] belong to the parameter t of ``scores``.
-    """
-    n = mass.size
-    period = rows.shape[1]
-    scale = 1.0 / _one_minus_exp(step)
-    rows[:, :] = 0.0
-    lost[:] = 0.0
-    for row in range(shift.size):
-        a = shift[row]
-        for z in range(n):
-            beyond = z + a < 0 or z + a >= n
-            loss = 0.0 if beyond else log_mass[z] - log_mass[z + a]
-            if beyond or loss >= last[row] * step:
-                for t in range(2):
-                    lost[2 * row + t] += mass[z] * scores[t, z]
-            elif loss >= first * step:
-                i = int(math.floor(loss / step))
-                d = min(max(loss - i * step, 0.0), step)
-                share = _one_minus_exp(d) * scale
-                slope = (1.0 - _one_minus_exp(d)) * scale
-                left = decay[0, reference[row] - i]
-                right = decay[0, reference[row] - i - 1]
-                for t in range(2):
-                    dm = mass[z] * scores[t, z]
-                    moved = dm * share + mass[z] * slope * (scores[t, z] - scores[t, z + a])
-                    rows[2 * row + t, i % period] += (dm - moved) * left
-                    rows[2 * row + t, (i + 1) % period] += moved * right
-
-
-@kernel
-def pair_gradients(
-    re: FloatArray,
-    im: FloatArray,
-    slope_re: FloatArray,
-    slope_im: FloatArray,
-    start: IntArray,
-    factor: IntArray,
-    releases: int,
-    test_re: FloatArray,
-    test_im: FloatArray,
-    pairs: IntArray,
-    out: FloatArray,
-) -> None:
-    """Derivative of the inner product of pair_sums in both parameters of every factor.
-
-    Rows 2f and 2f + 1 of the slopes belong to factor row f; out[index, position, t] to the
-    position-th factor of pair pairs[index].
-    """
-    width = re.shape[1]
-    block = 256
-    most = 0
-    for index in range(pairs.size):
-        most = max(most, start[pairs[index] + 1] - start[pairs[index]])
-    head = np.empty((most + 1, 2, block))
-    tail = np.empty((2, block))
-    base = np.empty((2, block))
-    out[:] = 0.0
-    for index in range(pairs.size):
-        begin = start[pairs[index]]
-        count = start[pairs[index] + 1] - begin
-        for left in range(0, width, block):
-            size = min(block, width - left)
-            for i in range(size):
-                head[0, 0, i] = 1.0
-                head[0, 1, i] = 0.0
-            for position in range(count):
-                x = re[factor[begin + position], left : left + size]
-                y = im[factor[begin + position], left : left + size]
-                for i in range(size):
-                    a = head[position, 0, i]
-                    b = head[position, 1, i]
-                    head[position + 1, 0, i] = a * x[i] - b * y[i]
-                    head[position + 1, 1, i] = a * y[i] + b * x[i]
-            # conjugate test function times releases * product^(releases - 1)
-            for i in range(size):
-                base[0, i] = test_re[0, left + i] * releases
-                base[1, i] = -test_im[0, left + i] * releases
-            for _ in range(releases - 1):
-                for i in range(size):
-                    a = base[0, i]
-                    b = base[1, i]
-                    base[0, i] = a * head[count, 0, i] - b * head[count, 1, i]
-                    base[1, i] = a * head[count, 1, i] + b * head[count, 0, i]
-            for i in range(size):
-                tail[0, i] = base[0, i]
-                tail[1, i] = base[1, i]
-            for position in range(count - 1, -1, -1):
-                f = factor[begin + position]
-                for i in range(size):
-                    a = tail[0, i] * head[position, 0, i] - tail[1, i] * head[position, 1, i]
-                    b = tail[0, i] * head[position, 1, i] + tail[1, i] * head[position, 0, i]
-                    for t in range(2):
-                        out[index, position, t] += (
-                            a * slope_re[2 * f + t, left + i] - b * slope_im[2 * f + t, left + i]
-                        )
-                    x = re[f, left + i]
-                    y = im[f, left + i]
-                    a = tail[0, i]
-                    b = tail[1, i]
-                    tail[0, i] = a * x - b * y
-                    tail[1, i] = a * y + b * x

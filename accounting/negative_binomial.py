@@ -141,9 +141,10 @@ class NegativeBinomial:
         else:
             cut = arb(min(float(edge), peak) * (1 - spread))
             remainder = integrand(acb(cut), False).real * cut
-        ends = (edge, cut) if upper else (cut, edge)
-        tolerance = arb(2) ** -70
-        value = acb.integral(integrand, *map(acb, ends), rel_tol=tolerance, abs_tol=arb(0)).real
+        low, high = (edge, cut) if upper else (cut, edge)
+        value = acb.integral(
+            integrand, acb(low), acb(high), rel_tol=arb(2) ** -70, abs_tol=arb(0)
+        ).real
         return value + remainder * arb("0.5 +/- 0.5")
 
     def _log_mass(self, k: int) -> arb:
@@ -173,7 +174,9 @@ class NegativeBinomial:
             for precision in _PRECISIONS:
                 ctx.prec = precision
                 ball = evaluate()
-                if ball.is_finite() and (ball.rel_accuracy_bits() >= 60 or ball.abs_upper() < 1e-330):
+                if ball.is_finite() and (
+                    ball.rel_accuracy_bits() >= 60 or ball.abs_upper() < 1e-330
+                ):
                     return float(ball.mid())
                 if ball.is_exact() and ball == 0:
                     return 0.0

@@ -139,7 +139,11 @@ class NoiseSum:
             if part.r < 1:
                 terms += [math.log((i + 1) / (i + part.r)) for i in range(shift)]
             size = math.fsum(abs(term) for term in terms)
-            best = min(best, math.fsum(terms) + (8 + self.p_ulps * shift + 2 * shift) * UNIT_ROUNDOFF * (1 + size))
+            best = min(
+                best,
+                math.fsum(terms)
+                + (8 + self.p_ulps * shift + 2 * shift) * UNIT_ROUNDOFF * (1 + size),
+            )
         return best
 
     def __str__(self) -> str:

@@ -16,7 +16,8 @@ Differences = tuple[IntArray, IntArray, IntArray]
 def ordered_pairs(columns: int) -> IntArray:
     """(j, k) with j != k, row by row, in the order of every workload below."""
     j, k = np.divmod(np.arange(columns * columns), columns)
-    return np.stack([j, k], axis=1)[j != k]
+    pairs: IntArray = np.stack([j, k], axis=1)[j != k]
+    return pairs
 
 
 def differences(columns: Sequence[dict[int, int]]) -> Differences:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 
 def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1) -> None:
@@ -17,5 +18,5 @@ def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1)
     pieces = 4 * workers if size >= 16 * workers else workers
     edges = [size * i // pieces for i in range(pieces + 1)]
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(work, a, b) for a, b in zip(edges, edges[1:], strict=False)]:
+        for done in [pool.submit(work, a, b) for a, b in pairwise(edges)]:
             done.result()

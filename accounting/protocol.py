@@ -18,10 +18,11 @@ from accounting.checks import not_negative, positive, probability, whole
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
 from accounting.errors import InvalidParameter, Undecided
-from accounting.evaluate import Bounds, evaluate
+from accounting.evaluate import evaluate
 from accounting.family import UNIT
 from accounting.negative_binomial import NegativeBinomial
 from accounting.noise import NoiseSum
+from accounting.pair_terms import Bounds
 from accounting.pairs import differences, joined, ordered_pairs, protocol_workload
 from accounting.workload import Workload
 
@@ -103,9 +104,12 @@ class Protocol:
         two = joined(self.workload, j * top, k - 1)
         n = self.workload.pairs
         workload = Workload(
-            two.noises, two.plain,
+            two.noises,
+            two.plain,
             np.concatenate([self.workload.start, self.workload.start[-1] + two.start[1:]]),
-            np.concatenate([self.workload.factor, two.factor]), two.central, two.releases,
+            np.concatenate([self.workload.factor, two.factor]),
+            two.central,
+            two.releases,
         )
         assert workload.pairs == n + top * top
         labels = [tuple(pair) for pair in ordered_pairs(top + 1).tolist()]
@@ -113,8 +117,13 @@ class Protocol:
         return self._answer(workload, labels, eps, gap, absolute, report)
 
     def _answer(
-        self, workload: Workload, labels: Sequence[Sequence[int]], eps: float, gap: float,
-        absolute: float, report: Report | None,
+        self,
+        workload: Workload,
+        labels: Sequence[Sequence[int]],
+        eps: float,
+        gap: float,
+        absolute: float,
+        report: Report | None,
     ) -> Delta:
         eps = not_negative("eps", eps)
         gap = positive("gap", gap)
@@ -139,7 +148,11 @@ class Protocol:
         )
 
     def profile(
-        self, grid: Sequence[float], *, gap: float = 0.01, absolute: float = 0.0,
+        self,
+        grid: Sequence[float],
+        *,
+        gap: float = 0.01,
+        absolute: float = 0.0,
         report: Report | None = None,
     ) -> list[tuple[float, Enclosure]]:
         """Enclosures of delta on a grid of eps; both sides are made monotone, which is sound
@@ -155,7 +168,9 @@ class Protocol:
             for eps, lo, up in zip(points, lower, upper, strict=True)
         ]
 
-    def epsilon(self, delta: float, *, gap: float = 1e-3, report: Report | None = None) -> Enclosure:
+    def epsilon(
+        self, delta: float, *, gap: float = 1e-3, report: Report | None = None
+    ) -> Enclosure:
         """The smallest eps >= 0 with delta(eps) <= delta, to relative (or absolute) gap ``gap``.
 
         ``upper`` is certified by an upper bound of delta there, ``lower`` by a lower bound.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.arrays import FloatArray, IntArray
+from accounting.arrays import FloatArray, IntArray, multiples
 from accounting.noise import NoiseTable
 from accounting.parallel import in_chunks
 from accounting.testfunctions import log_peak
@@ -40,7 +40,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid of ``size`` points ``step`` apart, starting at index ``origin``, tilted by ``tilt``."""
+    """A grid of ``size`` points ``step`` apart from index ``origin`` on, tilted by ``tilt``."""
 
     eps: float
     step: float
@@ -82,17 +82,30 @@ def log_mixture(central: CentralMixture, values: FloatArray, tilts: FloatArray) 
 
 
 def _sample(
-    table: NoiseTable, shifts: IntArray, eps: float, step: float, first: int, cells: FloatArray,
+    table: NoiseTable,
+    shifts: IntArray,
+    eps: float,
+    step: float,
+    first: int,
+    cells: FloatArray,
     out: FloatArray,
 ) -> None:
-    from accounting.kernels import sample_losses
+    from accounting.survey_kernels import sample_losses
 
     stride = max(1, len(table.mass) // _SAMPLES)
 
     def work(a: int, b: int) -> None:
         sample_losses(
-            table.mass, table.log_mass, shifts[a:b], _SAMPLES // 4, stride, eps + 5.0, step, first,
-            cells[a:b], out[a:b],
+            table.mass,
+            table.log_mass,
+            shifts[a:b],
+            _SAMPLES // 4,
+            stride,
+            eps + 5.0,
+            step,
+            first,
+            cells[a:b],
+            out[a:b],
         )
 
     in_chunks(work, len(shifts), smallest=max(1, 20_000 // min(len(table.mass), _SAMPLES)))
@@ -113,8 +126,8 @@ class Surveyor:
         self.tilts = np.append(0.0, 0.1 / scale * 2.0 ** (np.arange(_TILTS) / 2) / finer)
         first = -math.ceil((2 * eps + 30 * scale) / self.step)
         last = math.ceil((eps + max(3.0, 30 * scale)) / self.step)
-        self.loss = np.arange(first, last + 1) * self.step
-        self.decay = np.exp(-np.outer(self.tilts, np.arange(len(self.loss)) * self.step))
+        self.loss = multiples(first, last - first + 1, self.step)
+        self.decay = np.exp(-np.outer(self.tilts, multiples(0, len(self.loss), self.step)))
         self.cells: list[FloatArray] = []
         self.out: list[FloatArray] = []
         for noise, _, shifts in self.groups:
@@ -142,7 +155,7 @@ class Surveyor:
 
     def capped(self, budget: float) -> Survey:
         """``budget`` is the Q-mass that a factor may lose above its cap."""
-        from accounting.kernels import capped_moments
+        from accounting.survey_kernels import capped_moments
 
         workload = self.workload
         n_plain = len(workload.plain)
@@ -156,8 +169,15 @@ class Surveyor:
 
             def work(a: int, b: int) -> None:
                 capped_moments(
-                    cells[a:b], above[a:b], self.loss, budget, self.tilts, self.decay, m_out[a:b],
-                    t_out[a:b], a_out[a:b],
+                    cells[a:b],
+                    above[a:b],
+                    self.loss,
+                    budget,
+                    self.tilts,
+                    self.decay,
+                    m_out[a:b],
+                    t_out[a:b],
+                    a_out[a:b],
                 )
 
             in_chunks(work, n, smallest=8)
@@ -215,7 +235,9 @@ def outlook(workload: Workload, seen: Survey, eps: float) -> Outlook:
     chernoff = np.exp(np.minimum(exponent[rows, best], 0.0))
     with np.errstate(invalid="ignore"):
         slope = np.diff(exponent, axis=1) / np.diff(seen.tilts)
-        bend = (slope[rows, best] - slope[rows, best - 1]) / (seen.tilts[best + 1] - seen.tilts[best - 1])
+        bend = (slope[rows, best] - slope[rows, best - 1]) / (
+            seen.tilts[best + 1] - seen.tilts[best - 1]
+        )
     deviation = np.sqrt(np.where(np.isfinite(bend), np.maximum(2 * bend, 0.0), 0.0))
     kept = chernoff / (1 + tilt) / (1 + 2.5 * tilt * deviation)
     q = int(np.argmax(kept + aside))
@@ -260,16 +282,20 @@ def _window(seen: Survey, look: Outlook, a: int, eps: float, log_error: float) -
     edge[~np.isfinite(edge)] = math.inf
     below = np.where(np.isfinite(edge[:, :a]), edge[:, :a], -math.inf).max(axis=1, initial=-1e3)
     above = np.minimum(edge[:, a + 1 :].min(axis=1, initial=math.inf), look.top[rows])
-    return _Window(
-        float(tilts[a]), float(below.min()), float(above.max()), float(log_tail.min())
-    )
+    return _Window(float(tilts[a]), float(below.min()), float(above.max()), float(log_tail.min()))
 
 
 def choose(
-    seen: Survey, look: Outlook, *, eps: float, gap: float, finer: float, delta: float,
+    seen: Survey,
+    look: Outlook,
+    *,
+    eps: float,
+    gap: float,
+    finer: float,
+    delta: float,
     largest_size: int,
 ) -> Plan:
-    """The cheapest grid that should reach ``gap`` relative to ``delta``; see discretisation.md, 6."""
+    """The cheapest grid that should reach ``gap`` relative to ``delta``."""
     steepest = _LARGEST_EXPONENT / max(float(seen.central_top.max(initial=0.0)), 1e-9)
     usable = [a for a in range(1, len(seen.tilts)) if seen.tilts[a] <= steepest] or [1]
     log_error = math.log(0.02 * gap * delta)
@@ -285,7 +311,13 @@ def choose(
     lowest = (min(window.log_tail, -5.0) - math.log(1e3 * look.splits)) / window.tilt
     others = seen.tilts[(seen.tilts <= steepest) & (seen.tilts != window.tilt)]
     return Plan(
-        eps=eps, step=step, size=size, origin=math.floor(low / step), tilt=window.tilt,
-        others=others, first=max(math.floor(lowest / step) - 1, -_MOST_CELLS), top=seen.top,
+        eps=eps,
+        step=step,
+        size=size,
+        origin=math.floor(low / step),
+        tilt=window.tilt,
+        others=others,
+        first=max(math.floor(lowest / step) - 1, -_MOST_CELLS),
+        top=seen.top,
         central_top=seen.central_top,
     )

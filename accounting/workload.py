@@ -36,7 +36,7 @@ class CentralMixture:
 
     def offsets(self, m: int) -> FloatArray:
         """(m - 2i) * step for i = 0..m."""
-        return (m - 2 * np.arange(m + 1)) * self.step
+        return np.asarray((m - 2 * np.arange(m + 1)) * self.step, np.float64)
 
     @cached_property
     def shifts(self) -> IntArray:
@@ -89,7 +89,7 @@ class Workload:
 
     @cached_property
     def largest_loss(self) -> FloatArray:
-        """Per pair, an upper bound of the privacy loss; infinite when some outcome gives it away."""
+        """Per pair, an upper bound of the loss; infinite when some outcome gives the input away."""
         losses = np.empty(self.factors)
         for row, (noise, shift) in enumerate(self.plain):
             losses[row] = self.noises[noise].largest_loss(int(shift))
@@ -127,6 +127,10 @@ class Workload:
             mix = central.mix[used[used >= n] - n]
             central = CentralMixture(central.noise, central.step, mix)
         return Workload(
-            self.noises, self.plain[used[used < n]], start, factor.astype(np.int64), central,
+            self.noises,
+            self.plain[used[used < n]],
+            start,
+            factor.astype(np.int64),
+            central,
             self.releases,
         )

@@ -1,0 +1,134 @@
+"""Spectra of tilted factors, and the inner products of their products with test functions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from accounting import testfunctions
+from accounting.arrays import FloatArray, IntArray, multiples
+from accounting.noise import UNIT_ROUNDOFF
+from accounting.pair_terms import PairTerms
+from accounting.parallel import in_chunks
+from accounting.survey import Plan
+from accounting.tilting import mixed_row
+from accounting.workload import Workload
+
+
+@dataclass(frozen=True)
+class Spectra:
+    re: FloatArray
+    im: FloatArray
+    row_of: IntArray
+    norm: FloatArray
+
+
+def transform(
+    workload: Workload, rows: FloatArray, central_rows: FloatArray, plan: Plan, pairs: IntArray
+) -> Spectra:
+    """Spectra of the factors that ``pairs`` use, each normalised to total mass one."""
+    from accounting.kernels import rfft_rows
+
+    picks = _positions(workload, pairs)
+    used = np.unique(workload.factor[picks])
+    row_of = np.full(workload.factors, -1, np.int64)
+    row_of[used] = np.arange(len(used))
+    n_plain = len(workload.plain)
+    width = plan.size // 2 + 1
+    re, im = np.empty((len(used), width)), np.empty((len(used), width))
+    norm = np.empty(len(used))
+    cos, sin = twiddles(plan.size)
+
+    def work(a: int, b: int) -> None:
+        for begin in range(a, b, 64):
+            end = min(begin + 64, b)
+            real = np.empty((end - begin, plan.size))
+            for i, f in enumerate(used[begin:end]):
+                real[i] = (
+                    rows[f] if f < n_plain else mixed_row(workload, central_rows, int(f), plan)
+                )
+            with np.errstate(divide="ignore"):
+                scale = 1 / real.sum(axis=1)
+            scale[~np.isfinite(scale)] = 0.0
+            norm[begin:end] = np.linalg.norm(real * scale[:, None], axis=1) * (1 + 1e-9)
+            rfft_rows(real, scale, cos, sin, re[begin:end], im[begin:end])
+
+    in_chunks(work, len(used), smallest=8)
+    return Spectra(re, im, row_of, np.minimum(norm, 1.0))
+
+
+def _positions(workload: Workload, pairs: IntArray) -> IntArray:
+    if len(pairs) == workload.pairs:
+        return np.arange(len(workload.factor))
+    marks = np.zeros(len(workload.factor) + 1, np.int64)
+    np.add.at(marks, workload.start[pairs], 1)
+    np.add.at(marks, workload.start[pairs + 1], -1)
+    return np.flatnonzero(np.cumsum(marks)[:-1] > 0)
+
+
+@cache
+def twiddles(size: int) -> tuple[FloatArray, FloatArray]:
+    angle = 2 * math.pi * np.arange(size // 2) / size
+    return np.cos(angle), np.sin(angle)
+
+
+def correlate(
+    workload: Workload, spectra: Spectra, terms: PairTerms, plan: Plan, pairs: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Inner products of both test functions with each pair, and bounds of their errors."""
+    from accounting.kernels import pair_sums, rfft_rows
+
+    n = plan.size
+    kinds, test = np.unique(terms.splits, return_inverse=True)
+    loss = multiples(plan.origin, n, plan.step)
+    functions = np.empty((2 * len(kinds), n))
+    for i, splits in enumerate(kinds):
+        functions[2 * i] = testfunctions.upper(loss, terms.eps_up, plan.tilt)
+        functions[2 * i + 1] = testfunctions.lower(
+            loss, terms.eps_low, plan.tilt, max(1, int(splits)), plan.step
+        )
+    peak = np.maximum(np.abs(functions).max(axis=1), math.exp(testfunctions.log_peak(plan.tilt)))
+    norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
+    functions = np.ascontiguousarray(np.roll(functions, plan.origin % n, axis=1))
+    test_re, test_im = (
+        np.empty((len(functions), n // 2 + 1)),
+        np.empty((len(functions), n // 2 + 1)),
+    )
+    rfft_rows(functions, np.ones(len(functions)), *twiddles(n), test_re, test_im)
+    for spectrum in (test_re, test_im):
+        spectrum *= 2.0 / n
+        spectrum[:, 0] *= 0.5
+        spectrum[:, -1] *= 0.5
+    out = np.empty((len(pairs), 2))
+    factor = np.maximum(spectra.row_of, 0)[workload.factor]
+
+    def work(a: int, b: int) -> None:
+        pair_sums(
+            spectra.re,
+            spectra.im,
+            workload.start,
+            factor,
+            workload.releases,
+            test.astype(np.int64),
+            test_re,
+            test_im,
+            pairs[a:b],
+            out[a:b],
+        )
+
+    in_chunks(work, len(pairs), smallest=16)
+    # Lemma F5: the transform, the products and the inner product, in the 2-norm
+    norms = np.ones(workload.factors)
+    norms[spectra.row_of >= 0] = spectra.norm[spectra.row_of[spectra.row_of >= 0]]
+    total = workload.sum_over_pairs(norms[:, None])[pairs, 0] * workload.releases
+    count = np.diff(workload.start)[pairs] * workload.releases
+    fourier = 8 * math.log2(n) * (total + 1) + 6 * count + n + 64
+    error = np.empty((len(pairs), 2))
+    for side in (0, 1):
+        row = 2 * test[pairs] + side
+        error[:, side] = 1.01 * UNIT_ROUNDOFF * fourier * norm[row]
+        error[:, side] += peak[row] * (terms.outside[pairs] * (1 + 1e-9) + 1e-11)
+    return out, error

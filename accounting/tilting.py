@@ -1,0 +1,197 @@
+"""Gridded and tilted losses of every factor (discretisation.md, sections 2 and 5).
+
+The loss of a factor is put on the grid, multiplied by e^{tilt * loss}, and wrapped modulo the size
+of the grid.  A central factor is a mixture of the rows of the shifts of W.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accounting.arrays import FloatArray, IntArray, multiples
+from accounting.noise import UNIT_ROUNDOFF, NoiseTable
+from accounting.parallel import in_chunks
+from accounting.survey import Plan, mixture, shift_groups
+from accounting.workload import Workload
+
+LARGEST_GRID = 1 << 22
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What is known of each factor besides its row.
+
+    ``log_moment``: of the plan's tilt, then of the others.  ``aside``: P-mass with infinite or
+    capped loss, Q-mass of the capped part, P-mass of which nothing is known, share of tilted mass
+    below the grid.  ``eta``: bound of all relative errors.  ``last``: highest grid point in use.
+    """
+
+    log_moment: FloatArray
+    aside: FloatArray
+    eta: FloatArray
+    last: IntArray
+
+
+def tabulate(workload: Workload, tail: float) -> list[NoiseTable]:
+    used = {int(noise) for noise in workload.plain[:, 0]}
+    if workload.central is not None:
+        used.add(workload.central.noise)
+    tables: list[NoiseTable | None] = [None] * len(workload.noises)
+    for i in sorted(used):
+        n = workload.noises[i].length(tail) + int(workload.largest_shift[i])
+        tables[i] = workload.noises[i].table(n)
+    return tables  # type: ignore[return-value]  # unused noises stay None and are never read
+
+
+def tilt_factors(
+    workload: Workload, tables: list[NoiseTable], plan: Plan
+) -> tuple[FloatArray, FloatArray, Factors]:
+    """Tilted rows of the plain factors and of the shifts of W, and what Factors records.
+
+    A row is scaled by e^{-tilt * reference * step}, and so are its moments before the logarithm.
+    """
+    from accounting.kernels import tilted_rows
+
+    tilts = np.append(plan.tilt, plan.others)
+    n_plain = len(workload.plain)
+    last_plain, last_central = (
+        np.clip(np.ceil(top / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID)
+        for top in (plan.top[:n_plain], plan.central_top)
+    )
+    highest = max(int(last_plain.max(initial=0)), int(last_central.max(initial=0)))
+    cells = highest - plan.first + 1
+    decay = np.exp(-np.outer(tilts, multiples(0, cells, plan.step)))
+    rows = np.empty((n_plain, plan.size))
+    central_rows = np.empty((0, plan.size))
+    log_moment = np.empty((workload.factors, len(tilts)))
+    aside, eta = np.empty((workload.factors, 4)), np.empty(workload.factors)
+    ends = np.empty(workload.factors, np.int64)
+    for noise, where, shifts in shift_groups(workload):
+        table = tables[noise]
+        n = len(shifts)
+        last = last_central if where is None else last_plain[where]
+        reference = np.full(n, last.max()) if where is None else last
+        target = np.empty((n, plan.size))
+        moments, out = np.empty((n, len(tilts))), np.empty((n, 5))
+
+        def work(a: int, b: int) -> None:
+            tilted_rows(
+                table.mass,
+                table.log_mass,
+                shifts[a:b],
+                last[a:b],
+                reference[a:b],
+                plan.step,
+                plan.first,
+                decay,
+                target[a:b],
+                moments[a:b],
+                out[a:b],
+            )
+
+        in_chunks(work, n, smallest=max(1, 20_000 // len(table.mass)))
+        # below the grid, and what underflowed: less than 2^-1021 in the unit of the row
+        floor = np.exp(-plan.tilt * (reference - plan.first) * plan.step) * (1 + 1e-9)
+        kept = np.stack(
+            [
+                out[:, 0] + out[:, 1],
+                out[:, 2],
+                out[:, 3] + table.tail,
+                out[:, 4] * floor + 2.0**-1021,
+            ],
+            axis=1,
+        )
+        exponent = plan.tilt * (cells + abs(highest)) * plan.step
+        error = table.relative_error + table.loss_error + 2e-12
+        error += (3 * len(table.mass) + 2 * cells + 8 * min(exponent, 1500.0) + 100) * UNIT_ROUNDOFF
+        top = reference[:, None] * plan.step * tilts
+        if where is None:
+            central = workload.central
+            assert central is not None
+            central_rows = target
+            mixed, below = _mix_moments(workload, moments, kept[:, 3], tilts, plan.step)
+            log_moment[n_plain:] = mixed + top[0]
+            aside[n_plain:, :3] = mixture(central, kept[:, :3], np.array([0.0, -1.0, 0.0]))
+            aside[n_plain:, 3] = below
+            reach = central.step * central.mix[:, 0]
+            eta[n_plain:] = error + 2e-12
+            eta[n_plain:] += (2 * central.mix[:, 0] + 16 * plan.tilt * reach + 64) * UNIT_ROUNDOFF
+            ends[n_plain:] = [
+                (last[b : b + m + 1] + _split(central.offsets(m), plan.step)[0]).max() + 1
+                for m, b in (central.mix - [0, central.shifts[0]]).tolist()
+            ]
+        else:
+            rows[where] = target
+            with np.errstate(divide="ignore", invalid="ignore"):
+                log_moment[where] = np.log(moments) + top
+                kept[:, 3] /= moments[:, 0]
+            aside[where] = np.where(np.isfinite(kept), kept, 1.0)
+            eta[where] = error
+            ends[where] = last
+    return rows, central_rows, Factors(log_moment, aside, eta, ends)
+
+
+def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
+    """Connect the dots for a constant loss: index of its left neighbour, share of the right one."""
+    index = np.floor(offset / step)
+    d = np.clip(offset - index * step, 0.0, step)
+    return index.astype(np.int64), np.minimum(np.expm1(-d) / math.expm1(-step), 1.0)
+
+
+def _offset_weights(
+    workload: Workload, m: int, tilts: FloatArray, step: float
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """For the offsets of m: grid index, and tilted weights of the left and the right neighbour,
+    both scaled by e^{-tilt * (index of the first offset) * step}."""
+    central = workload.central
+    assert central is not None
+    index, share = _split(central.offsets(m), step)
+    weight = central.weights(m)[:, None] * np.exp(np.outer((index - index[0]) * step, tilts))
+    share = share[:, None]
+    return index, weight * (1 - share), weight * share * np.exp(step * tilts)
+
+
+def _mix_moments(
+    workload: Workload, moments: FloatArray, below: FloatArray, tilts: FloatArray, step: float
+) -> tuple[FloatArray, FloatArray]:
+    """Log-moments of the gridded central factors, and the share of tilted mass below the grid."""
+    central = workload.central
+    assert central is not None
+    low = int(central.shifts[0])
+    out, lost = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
+    known: dict[int, tuple[FloatArray, FloatArray]] = {}
+    for row, (m, b) in enumerate(central.mix.tolist()):
+        if m not in known:
+            index, left, right = _offset_weights(workload, m, tilts, step)
+            known[m] = left + right, index[0] * step * tilts
+        weight, top = known[m]
+        of = slice(b - low, b - low + m + 1)
+        total = (weight * moments[of]).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out[row] = np.log(total) + top
+            lost[row] = (weight[:, 0] * below[of]).sum() / total[0] * (1 + 1e-9)
+    return out, np.where(np.isfinite(lost), lost, 1.0)
+
+
+def mixed_row(workload: Workload, central_rows: FloatArray, factor: int, plan: Plan) -> FloatArray:
+    """The tilted row of a central factor, from those of the shifts of W."""
+    from accounting.kernels import mix_rows
+
+    central = workload.central
+    assert central is not None
+    m, b = central.mix[factor - len(workload.plain)].tolist()
+    index, left, right = _offset_weights(workload, m, np.array([plan.tilt]), plan.step)
+    take = np.arange(m + 1) + (b - int(central.shifts[0]))
+    out = np.empty(plan.size)
+    mix_rows(
+        central_rows,
+        take,
+        index,
+        np.ascontiguousarray(left[:, 0]),
+        np.ascontiguousarray(right[:, 0]),
+        out,
+    )
+    return out

@@ -1,0 +1,1 @@
+"""Which configuration of the correlated-noise protocol should I deploy?"""

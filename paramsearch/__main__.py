@@ -1,0 +1,5 @@
+"""``python -m paramsearch``."""
+
+from paramsearch.cli import main
+
+main()

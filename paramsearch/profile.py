@@ -1,0 +1,211 @@
+"""``paramsearch profile``: what a configuration guarantees, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
+from accounting.checks import not_negative, positive
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = (".png", ".svg")
+_POINTS = 33
+_PLOT_FLOOR = 1e-30
+"""The plot does not resolve delta below this."""
+
+
+def run(
+    path: Path,
+    *,
+    eps: float | None,
+    pair: tuple[int, int] | None,
+    releases: int,
+    gap: float,
+    plot: Path | None,
+    as_json: bool,
+) -> int:
+    """Answer on stdout; returns the exit code."""
+    from rich.console import Console
+
+    config = load(path)
+    at = eps if eps is not None else config.eps
+    if at is None:
+        raise InvalidParameter(f"{path} has no eps; add it to the file or give --eps")
+    at = not_negative("eps", at)
+    gap = positive("gap", gap)
+    if plot is not None:
+        _check_plot(plot)
+    protocol = Protocol(config, releases=releases)
+    messages = Console(stderr=True)
+
+    def answer(point: float, wanted: float, absolute: float = 0.0) -> Delta:
+        if pair is not None:
+            return protocol.pair(*pair, point, gap=wanted, absolute=absolute)
+        return protocol.delta(point, gap=wanted, absolute=absolute)
+
+    with messages.status("evaluating all pairs") if messages.is_terminal else _Quiet():
+        found = answer(at, gap)
+    curve = None
+    if plot is not None:
+        curve = _curve(lambda x: answer(x, 0.05, _PLOT_FLOOR).enclosure, at, messages)
+        _draw(plot, config, found, curve)
+    if as_json:
+        print(json.dumps(_machine(found, config, releases, curve), allow_nan=False))
+    else:
+        _person(Console(), found, config, releases, gap, plot)
+    return 0 if found.met else 3
+
+
+class _Quiet:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _curve(
+    enclose: Callable[[float], Enclosure], eps: float, messages: Console
+) -> list[tuple[float, Enclosure]]:
+    """The profile on a grid around eps, both sides made monotone as the truth is."""
+    from rich.progress import track
+
+    grid = np.linspace(0.0, 2 * eps if eps > 0 else 1.0, _POINTS)
+    found = [
+        enclose(float(x))
+        for x in track(grid, "profile", console=messages, disable=not messages.is_terminal)
+    ]
+    upper = np.minimum.accumulate([e.upper for e in found])
+    lower = np.maximum.accumulate([e.lower for e in found][::-1])[::-1]
+    return [
+        (float(x), Enclosure(float(a), float(b)))
+        for x, a, b in zip(grid, lower, upper, strict=True)
+    ]
+
+
+def _machine(
+    found: Delta, config: Configuration, releases: int, curve: list[tuple[float, Enclosure]] | None
+) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "eps": found.eps,
+        "delta_lower": found.enclosure.lower,
+        "delta_upper": found.enclosure.upper,
+        "worst_pair": list(found.worst_pair),
+        "gap_met": found.met,
+        "upper_bound_only": not found.exact,
+        "adjacency": "substitution",
+        "max_value": config.max_value,
+        "releases": releases,
+        "noise_messages": config.noise_messages,
+    }
+    if curve is not None:
+        out["profile"] = [[x, e.lower, e.upper] for x, e in curve]
+    return out
+
+
+def _person(
+    console: Console,
+    found: Delta,
+    config: Configuration,
+    releases: int,
+    gap: float,
+    plot: Path | None,
+) -> None:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    j, k = found.worst_pair
+    lower, upper = found.enclosure.lower, found.enclosure.upper
+    table.add_row("eps", f"{found.eps:.10g}")
+    if found.exact:
+        table.add_row("delta", f"between {lower:.6g} and {upper:.6g}")
+    else:
+        table.add_row("delta", f"at most {upper:.6g} (more atoms than values: upper bound only)")
+    label = "worst pair" if len(found.pairs) > 1 else "pair"
+    table.add_row(label, f"input {j} becomes {k}")
+    if len(found.pairs) > 1:
+        table.add_row("pairs", f"all {len(found.pairs):,} ordered pairs of 0..{config.max_value}")
+    if releases > 1:
+        table.add_row("releases", f"{releases}, the same change in each")
+    family = config.family
+    table.add_row(
+        "messages",
+        f"{config.noise_messages:,.1f} noise messages over all users, "
+        f"{family.bits_per_message} bits each ({len(family.values)} symbols)",
+    )
+    if config.delta is not None and config.eps == found.eps and len(found.pairs) > 1:
+        verdict = "undecided"
+        if upper <= config.delta:
+            verdict = "holds"
+        elif lower > config.delta:
+            verdict = "violated"
+        table.add_row("claim", f"({config.eps:g}, {config.delta:g}): {verdict}")
+    if not found.met:
+        table.add_row("note", f"a relative gap of {gap:g} was out of reach", style="yellow")
+    if plot is not None:
+        table.add_row("plot", str(plot))
+    console.print(table)
+
+
+def _check_plot(path: Path) -> None:
+    if path.suffix.lower() not in FORMATS:
+        raise InvalidParameter(f"--plot {path}: the name must end in .png or .svg")
+    if not path.parent.is_dir():
+        raise InvalidParameter(f"--plot {path}: there is no folder {path.parent}")
+
+
+def _draw(
+    path: Path, config: Configuration, found: Delta, curve: list[tuple[float, Enclosure]]
+) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    x = [point for point, _ in curve]
+    lower = np.array([e.lower for _, e in curve])
+    upper = np.array([e.upper for _, e in curve])
+    visible = upper > _PLOT_FLOOR
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    floor = max(float(upper[visible].min(initial=1.0)) / 3, _PLOT_FLOOR)
+    axes.fill_between(
+        x,
+        np.maximum(lower, floor),
+        np.maximum(upper, floor),
+        color="#0072b2",
+        alpha=0.35,
+        label="between both bounds",
+    )
+    axes.plot(x, np.where(visible, upper, np.nan), color="#0072b2", label="upper bound")
+    axes.plot(
+        [found.eps], [max(found.enclosure.upper, floor)], "o", color="#d55e00", label="evaluated"
+    )
+    if config.eps is not None and config.delta is not None:
+        axes.plot(
+            [config.eps], [config.delta], "x", color="black", markersize=8, mew=2, label="claim"
+        )
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=floor)
+    axes.set_xlabel("ε")
+    axes.set_ylabel("δ(ε)")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    handle, name = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    try:
+        figure.savefig(name, dpi=150)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    finally:
+        plt.close(figure)
