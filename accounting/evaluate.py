@@ -73,6 +73,8 @@ def evaluate(
         got = run(part, tables, plan)
         lower[left] = np.maximum(lower[left], got.lower)
         upper[left] = np.minimum(upper[left], got.upper)
+        if (lower > upper).any():
+            raise AssertionError("the bounds crossed: please report the configuration")
         best = float(lower.max())
         width = float(upper.max()) - best
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < 1e-280:

@@ -45,6 +45,7 @@ class PairTerms:
     scale_up: FloatArray
     scale_low: FloatArray
     outside: FloatArray
+    below: FloatArray
     splits: IntArray
     given_away: FloatArray
     not_kept: FloatArray
@@ -57,11 +58,14 @@ class PairTerms:
         shift = 2 * float(eta.max(initial=0.0))
         eps_up, eps_low = plan.eps - shift, plan.eps + shift
         log_moment = workload.sum_over_pairs(factors.log_moment) * t
-        size = workload.sum_over_pairs(np.abs(factors.log_moment[:, :1]))[:, 0] * t
+        size = workload.sum_over_pairs(_magnitude(factors))[:, 0] * t
         slack = 16 * UNIT_ROUNDOFF * (size + plan.tilt * abs(plan.eps) + 64)
         base = log_moment[:, 0]
-        with np.errstate(over="ignore", invalid="ignore"):
+        whole = workload.sum_over_pairs(factors.log_whole[:, None])[:, 0] * t
+        peak = math.exp(testfunctions.log_peak(plan.tilt)) * (1 + 1e-9)
+        with np.errstate(over="ignore"):
             scale_up = np.exp(base - plan.tilt * eps_up + slack + eta)
+            chernoff = np.exp(whole - plan.tilt * eps_up + slack + eta) * peak
             scale_low = np.exp(base - plan.tilt * eps_low - slack - eta)
         # Markov's inequality for the tilted loss at both ends of the window
         low = plan.origin * plan.step
@@ -87,13 +91,14 @@ class PairTerms:
         with np.errstate(divide="ignore"):
             logs = np.stack([np.log1p(-up), np.log1p(-down)], axis=1)
         lost = -np.expm1(workload.sum_over_pairs(logs) * t)
-        capped = workload.sum_over_pairs(aside[:, [1, 3]]) * t
-        q_capped = capped[:, 0] * np.exp(eta) * math.exp(plan.eps) * (1 + 1e-12)
+        capped = workload.sum_over_pairs(np.ascontiguousarray(aside[:, 1:2]))[:, 0] * t
+        q_capped = capped * np.exp(eta) * math.exp(plan.eps) * (1 + 1e-12)
         given_away = np.maximum(lost[:, 1] * (1 - 1e-12) - q_capped, 0.0)
         not_kept = np.minimum(lost[:, 0] * (1 + 1e-12), 1.0)
-        outside = np.minimum(outside + capped[:, 1], 1.0)
+        outside = np.minimum(outside, 1.0)
+        with np.errstate(over="ignore"):
+            below = chernoff * -np.expm1(np.minimum(base - whole, 0.0)) + chernoff * 1e-12
         splits = workload.sum_over_pairs(workload.splits[:, None].astype(np.float64))[:, 0] * t
-        chernoff = scale_up * math.exp(testfunctions.log_peak(plan.tilt)) * (1 + 1e-9)
         return PairTerms(
             workload,
             plan,
@@ -103,6 +108,7 @@ class PairTerms:
             scale_up,
             scale_low,
             outside,
+            below,
             splits.astype(np.int64),
             given_away,
             not_kept,
@@ -112,12 +118,19 @@ class PairTerms:
     def bounds(self, sums: FloatArray, error: FloatArray, keep: IntArray) -> Bounds:
         """Theorem 6, put together."""
         upper = self.chernoff.copy()
-        upper[keep] = self.scale_up[keep] * (np.maximum(sums[keep, 0], 0.0) + error[keep, 0])
-        upper = np.minimum(upper, self.chernoff)
-        upper = np.where(np.isnan(upper), 0.0, upper)  # a factor that keeps no mass: 0 * inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            fine = self.scale_up[keep] * (np.maximum(sums[keep, 0], 0.0) + error[keep, 0])
+            upper[keep] = np.fmin(fine + self.below[keep], upper[keep])
         upper = np.minimum((upper + self.not_kept) * (1 + 1e-12) + 5e-324, 1.0)
         lower = np.zeros(len(upper))
-        lower[keep] = np.maximum(self.scale_low[keep] * (sums[keep, 1] - error[keep, 1]), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lower[keep] = self.scale_low[keep] * np.maximum(sums[keep, 1] - error[keep, 1], 0.0)
         lower = np.where(np.isfinite(lower), lower, 0.0)
-        lower = np.maximum((lower + self.given_away) * (1 - 1e-12), 0.0)
-        return Bounds(np.minimum(lower, upper), upper)
+        lower = (lower + self.given_away) * (1 - 1e-12)
+        return Bounds(lower, upper)
+
+
+def _magnitude(factors: Factors) -> FloatArray:
+    """How large the logarithms are whose sum is rounded; a factor without mass adds nothing."""
+    size = np.abs(factors.log_moment[:, :1]) + np.abs(factors.log_whole[:, None])
+    return np.where(np.isfinite(size), size, 0.0)

@@ -20,7 +20,8 @@ from accounting.workload import CentralMixture, Workload
 COARSEST_STEP = 1 / 16
 _TILTS = 20
 _MOST_COARSE_CELLS = 60_000
-_MOST_CELLS = 1 << 22
+_MOST_CELLS = 1 << 20
+_LARGEST_TABLE = 1 << 24
 _MOST_CONTENDERS = 4000
 _SAMPLES = 8192
 _LARGEST_EXPONENT = 600.0
@@ -119,13 +120,16 @@ class Surveyor:
     ) -> None:
         self.workload = workload
         self.groups = shift_groups(workload)
-        scale = self._scale(tables, eps)
+        scale, smallest, largest = self._extent(tables, eps)
+        low = max(smallest, -(2 * eps + 30 * scale))
+        high = max(min(largest, eps + max(3.0, 30 * scale) / finer**0.6), low)
         most = _MOST_COARSE_CELLS if workload.factors < 100 else _MOST_COARSE_CELLS // 8
-        width = 3 * eps + 30 * scale + max(3.0, 30 * scale)
-        self.step = min(max(scale / 16 * finer, width / most), COARSEST_STEP)
-        self.tilts = np.append(0.0, 0.1 / scale * 2.0 ** (np.arange(_TILTS) / 2) / finer)
-        first = -math.ceil((2 * eps + 30 * scale) / self.step)
-        last = math.ceil((eps + max(3.0, 30 * scale)) / self.step)
+        self.step = min(max(scale / 16 * finer, (high - low) / most), COARSEST_STEP)
+        many = _TILTS + math.ceil(2 * math.log2(1 / finer))
+        gentle = np.array([0.0, 0.05, 0.2, 0.8])
+        steep = 0.1 / scale * 2.0 ** (np.arange(many) / 2)
+        self.tilts = np.concatenate([gentle[gentle < 0.7 * steep[0]], steep])
+        first, last = math.floor(low / self.step) - 1, math.ceil(high / self.step) + 2
         self.loss = multiples(first, last - first + 1, self.step)
         self.decay = np.exp(-np.outer(self.tilts, multiples(0, len(self.loss), self.step)))
         self.cells: list[FloatArray] = []
@@ -136,22 +140,31 @@ class Surveyor:
             self.cells.append(cells)
             self.out.append(out)
 
-    def _scale(self, tables: Sequence[NoiseTable], eps: float) -> float:
-        """About the standard deviation of the loss of the widest pair, central offsets left out."""
+    def _extent(
+        self, tables: Sequence[NoiseTable], eps: float
+    ) -> tuple[float, float, float]:
+        """About the standard deviation of the loss of the widest pair, central offsets left out;
+        and the smallest and the largest finite loss of a factor."""
         spread = np.zeros((self.workload.factors, 2))
+        smallest, largest = math.inf, -math.inf
         for noise, rows, shifts in self.groups:
             out = np.empty((len(shifts), 5))
             _sample(tables[noise], shifts, eps, 1.0, 0, np.empty((len(shifts), 0)), out)
+            smallest = min(smallest, float(out[:, 1].min()))
+            largest = max(largest, float(out[:, 2].max()))
             if rows is None:
                 spread[len(self.workload.plain) :] = np.abs(out[:, 3:]).max(axis=0)
             else:
                 spread[rows] = np.abs(out[:, 3:])
         mean, variance = (self.workload.sum_over_pairs(spread) * self.workload.releases).T
-        return max(
+        scale = max(
             math.sqrt(float(variance.max(initial=0.0))),
             0.01 * (eps + float(mean.max(initial=0.0))),
             1e-7,
         )
+        if not smallest <= largest:  # no finite loss anywhere
+            smallest = largest = 0.0
+        return scale, smallest, largest
 
     def capped(self, budget: float) -> Survey:
         """``budget`` is the Q-mass that a factor may lose above its cap."""
@@ -308,8 +321,14 @@ def choose(
     high = max(window.high + 3 * look.splits * step, eps + room)
     size = min(1 << max(8, math.ceil(math.log2((high - low) / step + 4))), largest_size)
     step = min(COARSEST_STEP, max((high - low) / (size - 4), step / 2))
-    lowest = (min(window.log_tail, -5.0) - math.log(1e3 * look.splits)) / window.tilt
+    a = int(np.flatnonzero(seen.tilts == window.tilt)[0])
+    of_factor = seen.log_moment[:, a]
+    smallest = float(of_factor[np.isfinite(of_factor)].min(initial=0.0))
+    lowest = (smallest + min(window.log_tail, -5.0) - math.log(1e3 * look.splits)) / window.tilt
+    first = max(math.floor(lowest / step) - 1, -_MOST_CELLS)
     others = seen.tilts[(seen.tilts <= steepest) & (seen.tilts != window.tilt)]
+    cells = float(seen.top.max(initial=0.0)) / step - first
+    others = others[:: max(1, math.ceil(cells * len(others) / _LARGEST_TABLE))]
     return Plan(
         eps=eps,
         step=step,
@@ -317,7 +336,7 @@ def choose(
         origin=math.floor(low / step),
         tilt=window.tilt,
         others=others,
-        first=max(math.floor(lowest / step) - 1, -_MOST_CELLS),
+        first=first,
         top=seen.top,
         central_top=seen.central_top,
     )

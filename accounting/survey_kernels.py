@@ -25,7 +25,8 @@ def sample_losses(
 
     Beyond the first ``dense`` outcomes only every ``stride``-th is looked at, with that weight.
     ``out`` is [mass at +infinity, P-mass above the grid, Q-mass of that, mean, variance], the last
-    two of the loss clipped to [-clip, clip].  With an empty ``cells`` only ``out`` is made.
+    two of the loss clipped to [-clip, clip].  With empty ``cells`` the second and third are the
+    smallest and the largest finite loss instead.
     """
     n = mass.size
     width = cells.shape[1]
@@ -37,12 +38,16 @@ def sample_losses(
         for z in range(min(n, max(0, -a))):
             out[row, 0] += mass[z]
         m0 = m1 = m2 = 0.0
+        smallest = math.inf
+        largest = -math.inf
         z = max(0, -a)
         while z < min(n, n - a):
             jump = 1 if z < dense else stride
             m = mass[z] * jump
             loss = log_mass[z] - log_mass[z + a]
             z += jump
+            smallest = min(smallest, loss)
+            largest = max(largest, loss)
             clipped = min(max(loss, -clip), clip)
             m0 += m
             m1 += m * clipped
@@ -54,6 +59,9 @@ def sample_losses(
                     out[row, 2] += m * math.exp(-loss)
                 elif i >= 0:
                     cells[row, int(i)] += m
+        if not width:
+            out[row, 1] = smallest
+            out[row, 2] = largest
         if m0 > 0.0:
             out[row, 3] = m1 / m0
             out[row, 4] = m2 / m0 - (m1 / m0) ** 2

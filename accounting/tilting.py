@@ -25,11 +25,13 @@ class Factors:
     """What is known of each factor besides its row.
 
     ``log_moment``: of the plan's tilt, then of the others.  ``aside``: P-mass with infinite or
-    capped loss, Q-mass of the capped part, P-mass of which nothing is known, share of tilted mass
-    below the grid.  ``eta``: bound of all relative errors.  ``last``: highest grid point in use.
+    capped loss, Q-mass of the capped part, P-mass of which nothing is known.  ``log_whole``: the
+    log-moment of the plan's tilt with a bound of what lies below the grid added.  ``eta``: bound of
+    all relative errors.  ``last``: highest grid point in use.
     """
 
     log_moment: FloatArray
+    log_whole: FloatArray
     aside: FloatArray
     eta: FloatArray
     last: IntArray
@@ -67,7 +69,8 @@ def tilt_factors(
     rows = np.empty((n_plain, plan.size))
     central_rows = np.empty((0, plan.size))
     log_moment = np.empty((workload.factors, len(tilts)))
-    aside, eta = np.empty((workload.factors, 4)), np.empty(workload.factors)
+    aside = np.empty((workload.factors, 3))
+    log_whole, eta = np.empty(workload.factors), np.empty(workload.factors)
     ends = np.empty(workload.factors, np.int64)
     for noise, where, shifts in shift_groups(workload):
         table = tables[noise]
@@ -95,15 +98,8 @@ def tilt_factors(
         in_chunks(work, n, smallest=max(1, 20_000 // len(table.mass)))
         # below the grid, and what underflowed: less than 2^-1021 in the unit of the row
         floor = np.exp(-plan.tilt * (reference - plan.first) * plan.step) * (1 + 1e-9)
-        kept = np.stack(
-            [
-                out[:, 0] + out[:, 1],
-                out[:, 2],
-                out[:, 3] + table.tail,
-                out[:, 4] * floor + 2.0**-1021,
-            ],
-            axis=1,
-        )
+        below = out[:, 4] * floor + 2.0**-1021
+        kept = np.stack([out[:, 0] + out[:, 1], out[:, 2], out[:, 3] + table.tail], axis=1)
         exponent = plan.tilt * (cells + abs(highest)) * plan.step
         error = table.relative_error + table.loss_error + 2e-12
         error += (3 * len(table.mass) + 2 * cells + 8 * min(exponent, 1500.0) + 100) * UNIT_ROUNDOFF
@@ -112,10 +108,10 @@ def tilt_factors(
             central = workload.central
             assert central is not None
             central_rows = target
-            mixed, below = _mix_moments(workload, moments, kept[:, 3], tilts, plan.step)
+            mixed, whole = _mix_moments(workload, moments, below, tilts, plan.step)
             log_moment[n_plain:] = mixed + top[0]
-            aside[n_plain:, :3] = mixture(central, kept[:, :3], np.array([0.0, -1.0, 0.0]))
-            aside[n_plain:, 3] = below
+            log_whole[n_plain:] = whole + top[0, 0]
+            aside[n_plain:] = mixture(central, kept, np.array([0.0, -1.0, 0.0]))
             reach = central.step * central.mix[:, 0]
             eta[n_plain:] = error + 2e-12
             eta[n_plain:] += (2 * central.mix[:, 0] + 16 * plan.tilt * reach + 64) * UNIT_ROUNDOFF
@@ -125,13 +121,13 @@ def tilt_factors(
             ]
         else:
             rows[where] = target
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore"):
                 log_moment[where] = np.log(moments) + top
-                kept[:, 3] /= moments[:, 0]
-            aside[where] = np.where(np.isfinite(kept), kept, 1.0)
+            log_whole[where] = np.log((moments[:, 0] + below) * (1 + 1e-9)) + top[:, 0]
+            aside[where] = kept
             eta[where] = error
             ends[where] = last
-    return rows, central_rows, Factors(log_moment, aside, eta, ends)
+    return rows, central_rows, Factors(log_moment, log_whole, aside, eta, ends)
 
 
 def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
@@ -157,11 +153,11 @@ def _offset_weights(
 def _mix_moments(
     workload: Workload, moments: FloatArray, below: FloatArray, tilts: FloatArray, step: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Log-moments of the gridded central factors, and the share of tilted mass below the grid."""
+    """Log-moments of the gridded central factors; of the first tilt also with ``below`` added."""
     central = workload.central
     assert central is not None
     low = int(central.shifts[0])
-    out, lost = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
+    out, whole = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
     known: dict[int, tuple[FloatArray, FloatArray]] = {}
     for row, (m, b) in enumerate(central.mix.tolist()):
         if m not in known:
@@ -170,10 +166,10 @@ def _mix_moments(
         weight, top = known[m]
         of = slice(b - low, b - low + m + 1)
         total = (weight * moments[of]).sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore"):
             out[row] = np.log(total) + top
-            lost[row] = (weight[:, 0] * below[of]).sum() / total[0] * (1 + 1e-9)
-    return out, np.where(np.isfinite(lost), lost, 1.0)
+        whole[row] = math.log((total[0] + weight[:, 0] @ below[of]) * (1 + 1e-9)) + top[0]
+    return out, whole
 
 
 def mixed_row(workload: Workload, central_rows: FloatArray, factor: int, plan: Plan) -> FloatArray:
