@@ -312,7 +312,8 @@ def choose(
     steepest = _LARGEST_EXPONENT / max(float(seen.central_top.max(initial=0.0)), 1e-9)
     usable = [a for a in range(1, len(seen.tilts)) if seen.tilts[a] <= steepest] or [1]
     log_error = math.log(0.02 * gap * delta)
-    window = min((_window(seen, look, a, eps, log_error) for a in usable), key=lambda w: w.cost)
+    windows = [_window(seen, look, a, eps, log_error) for a in usable]
+    window = min(windows, key=lambda w: (w.cost, -w.tilt))
     density = min(look.kept, delta) * look.tilt * (1 + look.tilt)
     wanted = math.sqrt(0.7 * gap * delta / (0.8 * look.splits * density)) * finer
     step = min(wanted, COARSEST_STEP)

@@ -57,8 +57,8 @@ def sample_losses(
                 if i >= width:
                     out[row, 1] += m
                     out[row, 2] += m * math.exp(-loss)
-                elif i >= 0:
-                    cells[row, int(i)] += m
+                else:
+                    cells[row, max(int(i), 0)] += m
         if not width:
             out[row, 1] = smallest
             out[row, 2] = largest

@@ -22,6 +22,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -187,8 +188,8 @@ def main() -> None:
     found: list[Measurement] = []
     for name in PASSES:
         for n in sizes:
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                found.append(pool.apply(measure, (n, scales[n], name, chosen.repeats)))
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                found.append(pool.submit(measure, n, scales[n], name, chosen.repeats).result())
             print(f"{name}, max_value {n}: {found[-1].seconds:.3g} s", file=sys.stderr)
     rows = [{title: cell(m) for title, cell in COLUMNS.items()} for m in found]
     print(markdown(rows))
