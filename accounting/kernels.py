@@ -305,9 +305,12 @@ def pair_sums(
                             a[i] = t
                 a, c = c, a
                 b, d = d, b
+            block_upper = block_lower = 0.0
             for i in range(size):
-                upper += a[i] * test_re[up, left + i] + b[i] * test_im[up, left + i]
-                lower += a[i] * test_re[up + 1, left + i] + b[i] * test_im[up + 1, left + i]
+                block_upper += a[i] * test_re[up, left + i] + b[i] * test_im[up, left + i]
+                block_lower += a[i] * test_re[up + 1, left + i] + b[i] * test_im[up + 1, left + i]
+            upper += block_upper
+            lower += block_lower
         out[index, 0] = upper
         out[index, 1] = lower
 

@@ -97,7 +97,7 @@ class PairTerms:
         not_kept = np.minimum(lost[:, 0] * (1 + 1e-12), 1.0)
         outside = np.minimum(outside, 1.0)
         with np.errstate(over="ignore"):
-            below = chernoff * -np.expm1(np.minimum(base - whole, 0.0)) + chernoff * 1e-12
+            below = chernoff * (-np.expm1(np.minimum(base - whole, 0.0)) + 2 * slack)
         splits = workload.sum_over_pairs(workload.splits[:, None].astype(np.float64))[:, 0] * t
         return PairTerms(
             workload,

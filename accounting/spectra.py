@@ -125,10 +125,12 @@ def correlate(
     norms[spectra.row_of >= 0] = spectra.norm[spectra.row_of[spectra.row_of >= 0]]
     total = workload.sum_over_pairs(norms[:, None])[pairs, 0] * workload.releases
     count = np.diff(workload.start)[pairs] * workload.releases
-    fourier = 8 * math.log2(n) * (total + 1) + 6 * count + n + 64
+    fourier = 8 * math.log2(n) * (total + 1) + 6 * count + n / 512 + 600
+    steepness = plan.tilt * (float(np.abs(loss).max()) + abs(plan.eps))
+    rounding = (8 * steepness + 64) * UNIT_ROUNDOFF
     error = np.empty((len(pairs), 2))
     for side in (0, 1):
         row = 2 * test[pairs] + side
         error[:, side] = 1.01 * UNIT_ROUNDOFF * fourier * norm[row]
-        error[:, side] += peak[row] * (terms.outside[pairs] * (1 + 1e-9) + 1e-11)
+        error[:, side] += peak[row] * (terms.outside[pairs] * (1 + 1e-9) + rounding)
     return out, error

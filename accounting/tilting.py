@@ -123,7 +123,7 @@ def tilt_factors(
             rows[where] = target
             with np.errstate(divide="ignore"):
                 log_moment[where] = np.log(moments) + top
-            log_whole[where] = np.log((moments[:, 0] + below) * (1 + 1e-9)) + top[:, 0]
+            log_whole[where] = np.log(moments[:, 0] + below) + top[:, 0]
             aside[where] = kept
             eta[where] = error
             ends[where] = last
@@ -168,7 +168,7 @@ def _mix_moments(
         total = (weight * moments[of]).sum(axis=0)
         with np.errstate(divide="ignore"):
             out[row] = np.log(total) + top
-        whole[row] = math.log((total[0] + weight[:, 0] @ below[of]) * (1 + 1e-9)) + top[0]
+        whole[row] = math.log(total[0] + weight[:, 0] @ below[of]) + top[0]
     return out, whole
 
 

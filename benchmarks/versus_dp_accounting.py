@@ -251,17 +251,20 @@ def batch_row(target: float, batch: Batch, peers: Sequence[Peer]) -> Row:
 
 
 def verdict(peer: Peer, single: float, batch: Batch) -> str:
-    """Requirements against a peer that gives what we give: both bounds where it has them."""
-    seconds = peer.both_seconds or peer.upper_seconds
+    """Both bounds are what ours gives; the upper one alone favours the peer."""
     lines = []
-    for name, of_ours, wanted in (
-        ("single", single, SINGLE), ("per pair in a batch", batch.seconds_per_pair, BATCH)
-    ):
-        for bound, of_peer in (("all bounds it has", seconds), ("upper", peer.upper_seconds)):
-            ratio = of_peer / of_ours
-            met = "met" if ratio >= wanted else "NOT met"
-            lines.append(f"* {peer.way} ({bound}), {name}: {ratio:.1f}x of {wanted}x: {met}")
-    return "\n".join(dict.fromkeys(lines))
+    times = {"both bounds": peer.both_seconds, "upper bound": peer.upper_seconds}
+    for bound, seconds in times.items():
+        for name, of_ours, wanted in (
+            ("single", single, SINGLE), ("per pair in a batch", batch.seconds_per_pair, BATCH)
+        ):
+            if seconds is not None:
+                ratio = seconds / of_ours
+                met = "met" if ratio >= wanted else "NOT met"
+                lines.append(
+                    f"* {peer.way}, {bound}, {name}: {ratio:.1f}x, required {wanted}x: {met}"
+                )
+    return "\n".join(lines)
 
 
 def markdown(rows: Sequence[Row]) -> str:
