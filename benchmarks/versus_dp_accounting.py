@@ -13,7 +13,7 @@ it, from a ladder with steps of 2^(1/4).  Two ways to use the peer are measured:
 The peer's time holds discretisation, composition and query, but not the making of the masses it is
 given, which favours the peer.  Ours holds everything from (r, p) on; only roots of unity are kept
 from the warm-up.  Ours gives both bounds, with rounding and truncation errors inside; the peer's
-ignore rounding.  Times are medians after a warm-up call.
+ignore rounding.  Times are medians after a warm-up call; the calls that a ratio compares take turns.
 
 A batch is all ordered pairs of random columns; its time per pair is compared with the peer's time
 for the single product.  Every pair gets both bounds, but only the largest divergence is held to the
@@ -134,17 +134,8 @@ class Peer:
     way: str
     interval: float
     gap: float
-    upper_seconds: float
-    both_seconds: float | None
-
-
-def median_seconds(work: Callable[[], object], repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
+    upper: Callable[[], float]
+    lower: Callable[[], float] | None
 
 
 def coarsest(gap_at: Callable[[float], float], target: float) -> tuple[float, float]:
@@ -157,7 +148,7 @@ def coarsest(gap_at: Callable[[float], float], target: float) -> tuple[float, fl
     raise RuntimeError(f"the peer does not reach a gap of {target}")
 
 
-def measure_peers(truth: Enclosure, target: float, repeats: int) -> list[Peer]:
+def find_peers(truth: Enclosure, target: float) -> list[Peer]:
     factors = [Factor.of(noise, shift) for noise, shift in zip(noises(), SHIFTS, strict=True)]
     masses = [factor.dictionaries for factor in factors]
 
@@ -173,15 +164,15 @@ def measure_peers(truth: Enclosure, target: float, repeats: int) -> list[Peer]:
             raise RuntimeError(f"{upper} is below {truth}")
         return (upper - truth.lower) / upper
 
-    interval, gap = coarsest(bucket_gap, target)
-    above, below = (
-        median_seconds(lambda side=side: buckets(masses, interval, upper=side), repeats)
-        for side in (True, False)
-    )
-    found = [Peer("buckets", interval, gap, above, above + below)]
-    interval, gap = coarsest(dot_gap, target)
-    alone = median_seconds(lambda: dots(factors, interval), repeats)
-    return [*found, Peer("dots", interval, gap, alone, None)]
+    fine, fine_gap = coarsest(bucket_gap, target)
+    wide, wide_gap = coarsest(dot_gap, target)
+    return [
+        Peer(
+            "buckets", fine, fine_gap, lambda: buckets(masses, fine, upper=True),
+            lambda: buckets(masses, fine, upper=False),
+        ),
+        Peer("dots", wide, wide_gap, lambda: dots(factors, wide), None),
+    ]
 
 
 def noises() -> list[NegativeBinomial]:
@@ -192,79 +183,86 @@ def ours(gap: float) -> Enclosure:
     return product_divergence(noises(), SHIFTS, eps=EPS, gap=gap)
 
 
-@dataclass(frozen=True)
-class Batch:
-    asked: float
-    worst: Enclosure
-    gaps: FloatArray
-    seconds: float
-
-    @property
-    def seconds_per_pair(self) -> float:
-        return self.seconds / len(self.gaps)
-
-
-def measure_batch(gap: float, repeats: int) -> Batch:
+def batch(gap: float) -> tuple[Enclosure, FloatArray]:
+    """The largest divergence of all pairs of columns, and the gap of every pair."""
     shape = (COLUMNS, len(MEANS))
     columns = np.random.default_rng(SEED).integers(-2, 2, size=shape, endpoint=True)
-
-    def work() -> tuple[Enclosure, tuple[int, int], FloatArray, FloatArray]:
-        return LinearQueries.of(columns, noises()).delta(eps=EPS, gap=gap)
-
-    worst, _, lower, upper = work()
-    gaps = (upper - lower) / np.maximum(upper, 5e-324)
-    return Batch(gap, worst, gaps, median_seconds(work, repeats))
+    worst, _, lower, upper = LinearQueries.of(columns, noises()).delta(eps=EPS, gap=gap)
+    return worst, (upper - lower) / np.maximum(upper, 5e-324)
 
 
-def single_row(target: float, peer: Peer, repeats: int) -> tuple[Row, float]:
-    """Ours is asked for the gap that the peer reached."""
+def round_robin(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Median seconds of every call; they take turns, so that a busy machine slows all alike."""
+    seconds: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats):
+        for call, of_call in zip(calls, seconds, strict=True):
+            begin = time.perf_counter()
+            call()
+            of_call.append(time.perf_counter() - begin)
+    return [statistics.median(of_call) for of_call in seconds]
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """How many times longer the peer takes; ``both`` where it has both bounds."""
+
+    upper: float
+    both: float | None
+
+    @staticmethod
+    def of(upper: float, lower: float | None, ours: float) -> Ratios:
+        return Ratios(upper / ours, None if lower is None else (upper + lower) / ours)
+
+    def verdicts(self, what: str, required: float) -> list[str]:
+        """Both bounds are what ours gives; the upper one alone favours the peer."""
+        return [
+            f"* {what}, {bound}: {ratio:.1f}x, required {required:.0f}x: "
+            + ("met" if ratio >= required else "NOT met")
+            for bound, ratio in (("both bounds", self.both), ("upper bound", self.upper))
+            if ratio is not None
+        ]
+
+
+def compare(target: float, peer: Peer, repeats: int) -> tuple[Row, Row, list[str]]:
+    """A row for the single product, one for the batch, and the verdicts."""
+    gaps = (target, target / 10)
+    calls: list[Callable[[], object]] = [
+        lambda: ours(peer.gap), *(lambda gap=gap: batch(gap) for gap in gaps), peer.upper
+    ]
+    if peer.lower is not None:
+        calls.append(peer.lower)
+    single, loose, tight, upper, *rest = round_robin(calls, repeats)
+    lower = rest[0] if rest else None
     found = ours(peer.gap)
-    seconds = median_seconds(lambda: ours(peer.gap), repeats)
-    both = peer.both_seconds
-    return {
+    ratios = Ratios.of(upper, lower, single)
+    row: Row = {
         "target": f"{target:.1%}",
         "peer": peer.way,
         "interval": f"{peer.interval:.2e}",
         "peer gap": f"{peer.gap:.2%}",
-        "peer upper, ms": f"{1e3 * peer.upper_seconds:.1f}",
-        "peer both, ms": f"{1e3 * both:.1f}" if both else "-",
+        "peer upper, ms": f"{1e3 * upper:.1f}",
+        "peer both, ms": "-" if lower is None else f"{1e3 * (upper + lower):.1f}",
         "our gap": f"{(found.upper - found.lower) / found.upper:.2%}",
-        "ours, ms": f"{1e3 * seconds:.2f}",
-        "upper/ours": f"{peer.upper_seconds / seconds:.1f}",
-        "both/ours": f"{both / seconds:.1f}" if both else "-",
-    }, seconds
-
-
-def batch_row(target: float, batch: Batch, peers: Sequence[Peer]) -> Row:
-    row: Row = {
-        "asked": f"{batch.asked:.2%}",
-        "pairs": len(batch.gaps),
-        "largest delta": f"{batch.worst.upper:.3g}",
-        f"pairs within {target:.1%}": f"{(batch.gaps <= target).mean():.0%}",
-        "ours, us per pair": f"{1e6 * batch.seconds_per_pair:.1f}",
+        "ours, ms": f"{1e3 * single:.2f}",
+        "upper/ours": f"{ratios.upper:.1f}",
+        "both/ours": "-" if ratios.both is None else f"{ratios.both:.1f}",
     }
-    for peer in peers:
-        row[f"{peer.way} upper/ours"] = f"{peer.upper_seconds / batch.seconds_per_pair:.0f}"
-        if peer.both_seconds:
-            row[f"{peer.way} both/ours"] = f"{peer.both_seconds / batch.seconds_per_pair:.0f}"
-    return row
-
-
-def verdict(peer: Peer, single: float, batch: Batch) -> str:
-    """Both bounds are what ours gives; the upper one alone favours the peer."""
-    lines = []
-    times = {"both bounds": peer.both_seconds, "upper bound": peer.upper_seconds}
-    for bound, seconds in times.items():
-        for name, of_ours, wanted in (
-            ("single", single, SINGLE), ("per pair in a batch", batch.seconds_per_pair, BATCH)
-        ):
-            if seconds is not None:
-                ratio = seconds / of_ours
-                met = "met" if ratio >= wanted else "NOT met"
-                lines.append(
-                    f"* {peer.way}, {bound}, {name}: {ratio:.1f}x, required {wanted}x: {met}"
-                )
-    return "\n".join(lines)
+    batch_row: Row = {"target": f"{target:.1%}", "peer": peer.way}
+    verdicts = ratios.verdicts(f"{peer.way}, single", SINGLE)
+    for gap, seconds in zip(gaps, (loose, tight), strict=True):
+        worst, reached = batch(gap)
+        per_pair = seconds / len(reached)
+        ratios = Ratios.of(upper, lower, per_pair)
+        name = f"batch asked for {gap / target:.0%} of it"
+        batch_row |= {"pairs": len(reached), "largest delta": f"{worst.upper:.3g}"}
+        batch_row |= {
+            f"{name}: us per pair": f"{1e6 * per_pair:.1f}",
+            f"{name}: pairs within target": f"{(reached <= target).mean():.0%}",
+            f"{name}: upper/ours": f"{ratios.upper:.0f}",
+            f"{name}: both/ours": "-" if ratios.both is None else f"{ratios.both:.0f}",
+        }
+        verdicts += ratios.verdicts(f"{peer.way}, {name}, per pair", BATCH)
+    return row, batch_row, verdicts
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -286,26 +284,20 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="write the measurements here")
     chosen = parser.parse_args()
     truth = ours(1e-4)
+    batch(TARGETS[0])
     print(f"The divergence is in {truth} (ours, at a gap of 0.01%).\n")
-    measure_batch(TARGETS[0], 1)
     rows: list[Row] = []
-    singles: dict[str, float] = {}
-    first: list[Peer] = []
+    batch_rows: list[Row] = []
+    verdicts: list[str] = []
     for target in TARGETS:
-        peers = measure_peers(truth, target, chosen.repeats)
-        first = first or peers
-        for peer in peers:
-            row, seconds = single_row(target, peer, chosen.repeats)
+        for peer in find_peers(truth, target):
+            row, batch_row, said = compare(target, peer, chosen.repeats)
             rows.append(row)
-            singles.setdefault(peer.way, seconds)
+            batch_rows.append(batch_row)
+            verdicts += said if target == TARGETS[0] else []
     print(markdown(rows))
-    target = TARGETS[0]
-    batches = [measure_batch(gap, chosen.repeats) for gap in (target, target / 10)]
-    batch_rows = [batch_row(target, batch, first) for batch in batches]
-    print(f"\nBatches, next to one pair of the peer at {target:.0%}:\n\n{markdown(batch_rows)}")
-    print(f"\nRequirements, at {target:.0%}:\n")
-    for peer in first:
-        print(verdict(peer, singles[peer.way], batches[0]))
+    print(f"\nBatches, per pair, next to the single product of the peer:\n\n{markdown(batch_rows)}")
+    print(f"\nRequirements, at {TARGETS[0]:.0%}:\n", *verdicts, sep="\n")
     if chosen.csv:
         write_csv(chosen.csv, [*rows, *batch_rows])
 
