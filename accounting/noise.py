@@ -120,7 +120,7 @@ class NoiseSum:
             mass=mass,
             log_mass=log_mass,
             relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
-            loss_error=2.1 * growth + 12 * (largest + 800) * UNIT_ROUNDOFF,
+            loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
             tail=tail,
         )
 

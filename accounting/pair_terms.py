@@ -92,7 +92,9 @@ class PairTerms:
             logs = np.stack([np.log1p(-up), np.log1p(-down)], axis=1)
         lost = -np.expm1(workload.sum_over_pairs(logs) * t)
         capped = workload.sum_over_pairs(np.ascontiguousarray(aside[:, 1:2]))[:, 0] * t
-        q_capped = capped * np.exp(eta) * math.exp(plan.eps) * (1 + 1e-12)
+        with np.errstate(over="ignore", invalid="ignore"):
+            q_capped = capped * np.exp(eta + plan.eps) * (1 + 1e-12)
+        q_capped[capped == 0] = 0.0
         given_away = np.maximum(lost[:, 1] * (1 - 1e-12) - q_capped, 0.0)
         not_kept = np.minimum(lost[:, 0] * (1 + 1e-12), 1.0)
         outside = np.minimum(outside, 1.0)

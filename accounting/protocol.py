@@ -196,7 +196,7 @@ class Protocol:
                     "decide; ask for a wider gap"
                 )
             if high is None:
-                if low > 1e4:
+                if low > 500:
                     break
                 trial = 2 * trial if low else 0.0
                 continue

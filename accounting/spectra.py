@@ -125,7 +125,7 @@ def correlate(
     norms[spectra.row_of >= 0] = spectra.norm[spectra.row_of[spectra.row_of >= 0]]
     total = workload.sum_over_pairs(norms[:, None])[pairs, 0] * workload.releases
     count = np.diff(workload.start)[pairs] * workload.releases
-    fourier = 8 * math.log2(n) * (total + 1) + 6 * count + n / 512 + 600
+    fourier = 28 * math.log2(n) * (total + 1) + 6 * count + n / 512 + 600
     steepness = plan.tilt * (float(np.abs(loss).max()) + abs(plan.eps))
     rounding = (8 * steepness + 64) * UNIT_ROUNDOFF
     error = np.empty((len(pairs), 2))
@@ -133,4 +133,8 @@ def correlate(
         row = 2 * test[pairs] + side
         error[:, side] = 1.01 * UNIT_ROUNDOFF * fourier * norm[row]
         error[:, side] += peak[row] * (terms.outside[pairs] * (1 + 1e-9) + rounding)
+    # Theorem 5 changes the test function near eps: that part must lie inside the window
+    near = 2.01 * terms.splits[pairs] * plan.step
+    inside = (terms.eps_low - near > loss[0]) & (terms.eps_low + near < loss[-1])
+    error[~inside, 1] = math.inf
     return out, error

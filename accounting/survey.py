@@ -313,7 +313,7 @@ def choose(
     usable = [a for a in range(1, len(seen.tilts)) if seen.tilts[a] <= steepest] or [1]
     log_error = math.log(0.02 * gap * delta)
     windows = [_window(seen, look, a, eps, log_error) for a in usable]
-    window = min(windows, key=lambda w: (w.cost, -w.tilt))
+    window = min(windows, key=lambda w: w.cost)
     density = min(look.kept, delta) * look.tilt * (1 + look.tilt)
     wanted = math.sqrt(0.7 * gap * delta / (0.8 * look.splits * density)) * finer
     step = min(wanted, COARSEST_STEP)

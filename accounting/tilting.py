@@ -102,7 +102,8 @@ def tilt_factors(
         kept = np.stack([out[:, 0] + out[:, 1], out[:, 2], out[:, 3] + table.tail], axis=1)
         exponent = plan.tilt * (cells + abs(highest)) * plan.step
         error = table.relative_error + table.loss_error + 2e-12
-        error += (3 * len(table.mass) + 2 * cells + 8 * min(exponent, 1500.0) + 100) * UNIT_ROUNDOFF
+        size = 3 * len(table.mass) + 2 * cells + 8 * min(exponent, 1500.0) + 100
+        error += (size + 8 * max(-plan.first, abs(highest)) * plan.step) * UNIT_ROUNDOFF
         top = reference[:, None] * plan.step * tilts
         if where is None:
             central = workload.central
@@ -114,7 +115,7 @@ def tilt_factors(
             aside[n_plain:] = mixture(central, kept, np.array([0.0, -1.0, 0.0]))
             reach = central.step * central.mix[:, 0]
             eta[n_plain:] = error + 2e-12
-            eta[n_plain:] += (2 * central.mix[:, 0] + 16 * plan.tilt * reach + 64) * UNIT_ROUNDOFF
+            eta[n_plain:] += (2 * central.mix[:, 0] + 16 * (plan.tilt + 1) * reach + 64) * UNIT_ROUNDOFF
             ends[n_plain:] = [
                 (last[b : b + m + 1] + _split(central.offsets(m), plan.step)[0]).max() + 1
                 for m, b in (central.mix - [0, central.shifts[0]]).tolist()
@@ -141,13 +142,13 @@ def _offset_weights(
     workload: Workload, m: int, tilts: FloatArray, step: float
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """For the offsets of m: grid index, and tilted weights of the left and the right neighbour,
-    both scaled by e^{-tilt * (index of the first offset) * step}."""
+    both scaled by e^{-tilt * (index[0] + 1) * step}, the largest that occurs."""
     central = workload.central
     assert central is not None
     index, share = _split(central.offsets(m), step)
-    weight = central.weights(m)[:, None] * np.exp(np.outer((index - index[0]) * step, tilts))
+    right = central.weights(m)[:, None] * np.exp(np.outer((index - index[0]) * step, tilts))
     share = share[:, None]
-    return index, weight * (1 - share), weight * share * np.exp(step * tilts)
+    return index, right * (1 - share) * np.exp(-step * tilts), right * share
 
 
 def _mix_moments(
@@ -162,7 +163,7 @@ def _mix_moments(
     for row, (m, b) in enumerate(central.mix.tolist()):
         if m not in known:
             index, left, right = _offset_weights(workload, m, tilts, step)
-            known[m] = left + right, index[0] * step * tilts
+            known[m] = left + right, (index[0] + 1) * step * tilts
         weight, top = known[m]
         of = slice(b - low, b - low + m + 1)
         total = (weight * moments[of]).sum(axis=0)

@@ -42,7 +42,7 @@ from accounting.family import UNIT
 
 EPS, EPS_CENTRAL, R, GAP, TARGET = 1.0, 0.9, 12.0, 0.01, 1e-6
 SIZES, LARGE = (5, 20, 50, 200), 1000
-# --search finds these: delta(1) is then within a factor of 2 of 1e-6
+# delta(1) is within a factor of 2 of 1e-6 (1000: a guess from 200); --search finds such scales
 SCALES = {5: 560.0, 20: 730.0, 50: 730.0, 200: 730.0, 1000: 730.0}
 LONG_ENOUGH = 20.0
 """Seconds after which a size is not run again."""
