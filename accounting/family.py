@@ -21,10 +21,11 @@ import numpy as np
 
 from accounting.arrays import IntArray
 from accounting.checks import whole
-from accounting.errors import InvalidFamily, InvalidParameter
+from accounting.errors import InvalidFamily, InvalidParameter, TooLarge
 
 Atom = tuple[int, ...]
 UNIT: Atom = (-1, 1)
+LARGEST_VALUE = 100_000
 
 
 def atom(elements: Iterable[int]) -> Atom:
@@ -62,6 +63,11 @@ class Family:
             raise InvalidFamily(f"atom {list(repeated[0])} is in the family more than once")
         if UNIT not in self.atoms:
             raise InvalidFamily("the atom [-1, 1] is missing: it protects the central noise")
+        if len(self.atoms) < self.max_value:  # found without listing a huge range
+            led = {max(elements, key=abs) for elements in self.atoms}
+            raise InvalidFamily(
+                self._unprotected(next(v for v in range(2, len(self.atoms) + 3) if v not in led))
+            )
         _ = self.basis
 
     @property
@@ -120,7 +126,8 @@ class Family:
         for elements in self.atoms:
             if value in elements and max(map(abs, elements)) == abs(value):
                 return f"{message}; atom {list(elements)} contains it but is not triangular"
-        return f"{message}; add one such as {[value] + [-_sign(value)] * abs(value)}"
+        example = f"{[value] + [-_sign(value)] * abs(value)}" if abs(value) < 10 else "its ones"
+        return f"{message}; add one such as {example}"
 
     @cached_property
     def sparse_columns(self) -> tuple[dict[int, int], ...]:
@@ -152,6 +159,8 @@ def _rest(elements: Atom, leader: int) -> list[int]:
 def _closed(max_value: int, build: Callable[[int], Iterable[int]]) -> Family:
     """The family {-1, +1} and ``build(m)`` for 2..max_value and every value those reach."""
     max_value = whole("max_value", max_value, least=1)
+    if max_value > LARGEST_VALUE:
+        raise TooLarge(f"max_value = {max_value}: families are built up to {LARGEST_VALUE}")
     atoms: dict[int, Atom] = {-1: UNIT}
     waiting = list(range(2, max_value + 1))
     while waiting:

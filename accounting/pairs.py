@@ -45,15 +45,15 @@ def linear_workload(noises: tuple[NoiseSum, ...], found: Differences) -> Workloa
 
 
 def protocol_workload(
-    noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, columns: int
+    noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, inputs: IntArray
 ) -> Workload:
-    """Pairs of inputs of the protocol (exact_view.md, Theorem 2).
+    """Ordered pairs of ``inputs`` of the protocol (exact_view.md, Theorem 2).
 
     ``noises[unit]`` is W, the noise of {-1, +1} with the geometric part of the central noise;
     ``step`` is eps_central / max_value.
     """
     start, atom, diff = found
-    pairs = ordered_pairs(columns)
+    pairs = inputs[ordered_pairs(len(inputs))]
     kappa = pairs[:, 0] - pairs[:, 1]
     owner = np.repeat(np.arange(len(pairs)), np.diff(start))
     at_unit = atom == unit

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from accounting.arrays import FloatArray
+from accounting.arrays import FloatArray, IntArray
 from accounting.checks import not_negative, positive, probability, whole
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
-from accounting.errors import InvalidParameter, Undecided
+from accounting.errors import InvalidParameter, TooLarge, Undecided
 from accounting.evaluate import evaluate
 from accounting.family import UNIT
 from accounting.negative_binomial import NegativeBinomial
@@ -27,6 +27,8 @@ from accounting.pairs import differences, joined, ordered_pairs, protocol_worklo
 from accounting.workload import Workload
 
 Report = Callable[[str], None]
+LARGEST_VALUE = 4096
+"""Of max_value, for an evaluation of all pairs: they must fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,24 @@ class Protocol:
     @cached_property
     def workload(self) -> Workload:
         """All ordered pairs (j, k)."""
+        top = self.configuration.max_value
+        if top > LARGEST_VALUE:
+            raise TooLarge(
+                f"max_value = {top} has {top * (top + 1):,} ordered pairs; all pairs are evaluated "
+                f"up to max_value = {LARGEST_VALUE}, single pairs beyond"
+            )
+        return self._pairs_of(np.arange(top + 1))
+
+    def _pairs_of(self, inputs: IntArray) -> Workload:
         config = self.configuration
         atoms = config.family.atoms
         unit = atoms.index(UNIT)
         noises = [config.noise[elements] for elements in atoms]
         geometric = NegativeBinomial(1.0, math.exp(-2 * config.step))
-        noises[unit] = NoiseSum((*noises[unit].parts, geometric), p_ulps=4 + 4 * config.step)
-        found = differences(config.family.sparse_columns)
-        base = protocol_workload(tuple(noises), found, unit, config.step, config.max_value + 1)
-        return Workload(
-            base.noises, base.plain, base.start, base.factor, base.central, self.releases
-        )
+        noises[unit] = NoiseSum((*noises[unit].parts, geometric), p_ulps=8 + 4 * config.step)
+        found = differences([config.family.sparse_columns[j] for j in inputs])
+        base = protocol_workload(tuple(noises), found, unit, config.step, inputs)
+        return replace(base, releases=self.releases)
 
     def delta(
         self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
@@ -90,8 +99,7 @@ class Protocol:
                 raise InvalidParameter(f"{name} = {value} is larger than max_value = {top}")
         if j == k:
             raise InvalidParameter(f"the pair ({j}, {k}) is no change: take two different values")
-        row = j * top + (k if k < j else k - 1)
-        part = self.workload.subset(np.array([row]))
+        part = self._pairs_of(np.array([j, k])).subset(np.array([0]))
         return self._answer(part, [(j, k)], eps, gap, absolute, None)
 
     def sparse(
