@@ -43,6 +43,14 @@ def probability(name: str, value: object) -> float:
     return number
 
 
+def gap_width(value: object) -> float:
+    """A relative gap between two bounds."""
+    number = real("gap", value)
+    if not 1e-9 <= number <= 1:
+        raise InvalidParameter(f"gap = {number} must lie between 1e-9 and 1")
+    return number
+
+
 def whole(name: str, value: object, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")

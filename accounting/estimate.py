@@ -12,7 +12,7 @@ import numpy as np
 
 from accounting import testfunctions
 from accounting.arrays import FloatArray, IntArray, multiples
-from accounting.checks import not_negative, positive
+from accounting.checks import gap_width, not_negative
 from accounting.evaluate import look_closely
 from accounting.noise import NoiseSum, NoiseTable
 from accounting.pair_terms import PairTerms
@@ -45,7 +45,7 @@ class Estimator:
     def __init__(self, workload: Workload, *, eps: float, gap: float = 0.01) -> None:
         self.workload = workload
         self.eps = not_negative("eps", eps)
-        gap = positive("gap", gap)
+        gap = gap_width(gap)
         self.tail = 1e-25
         _, seen, look, self.tail = look_closely(workload, eps, self.tail, 0.1 * gap, 1.0, 0.0, 0.0)
         self.plan: Plan = choose(

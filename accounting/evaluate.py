@@ -82,7 +82,7 @@ def evaluate(
         left = np.flatnonzero(upper > max(best, absolute / 2))
         ratio = gap * max(best, absolute) / width if best > 0 or absolute > 0 else 0.25
         finer *= max(0.1, min(0.6, 0.8 * math.sqrt(ratio)))
-        estimate = best
+        estimate = best if best > 0 else min(look.total, got.guess)
         tail = min(tail, 1e-6 * gap * max(estimate, absolute, 1e-280))
         if plan.size == largest and attempt > 1:
             break

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
-from accounting.checks import not_negative, positive
+from accounting.checks import gap_width, not_negative
 from accounting.enclosure import Enclosure
 from accounting.errors import InvalidParameter, Undecided
 from accounting.evaluate import evaluate
@@ -23,6 +23,7 @@ from accounting.pairs import differences, linear_workload, ordered_pairs
 from accounting.workload import Workload
 
 Noise = NegativeBinomial | NoiseSum
+LARGEST_SHIFT = 1 << 40
 
 
 def product_divergence(
@@ -52,7 +53,7 @@ def product_divergence(
 
 
 def _single(workload: Workload, eps: float, gap: float, absolute: float) -> Enclosure:
-    eps, gap = not_negative("eps", eps), positive("gap", gap)
+    eps, gap = not_negative("eps", eps), gap_width(gap)
     found = evaluate(workload, eps, gap=gap, absolute=not_negative("absolute", absolute))
     enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
     if enclosure.upper - enclosure.lower > max(gap * enclosure.upper, absolute):
@@ -96,7 +97,7 @@ class LinearQueries:
         found = evaluate(
             self.workload,
             not_negative("eps", eps),
-            gap=positive("gap", gap),
+            gap=gap_width(gap),
             absolute=not_negative("absolute", absolute),
         )
         j, k = ordered_pairs(len(self.columns))[int(np.argmax(found.lower))]
@@ -105,6 +106,8 @@ class LinearQueries:
 
 
 def as_sum(noise: Noise) -> NoiseSum:
+    if not isinstance(noise, (NoiseSum, NegativeBinomial)):
+        raise InvalidParameter(f"{noise!r} is not a noise: give a NegativeBinomial or a NoiseSum")
     return noise if isinstance(noise, NoiseSum) else NoiseSum.of(noise)
 
 
@@ -112,4 +115,6 @@ def _integers(name: str, values: object) -> IntArray:
     array = np.asarray(values)
     if array.dtype == object or array.dtype.kind not in "iu":
         raise InvalidParameter(f"{name} = {values!r} must hold integers")
+    if array.size and (int(array.max()) > LARGEST_SHIFT or int(array.min()) < -LARGEST_SHIFT):
+        raise InvalidParameter(f"{name} = {values!r} go beyond {LARGEST_SHIFT:,} in magnitude")
     return array.astype(np.int64)

@@ -67,8 +67,10 @@ def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: Float
             mass[k] /= total
         elif step == -1:
             mass[k] = mass[k] / total * small
+        elif step == -2:
+            mass[k] = mass[k] / total * small * small
         else:
-            mass[k] = 0.0
+            mass[k] = 0.0  # below 2^-1024
     return largest
 
 
@@ -111,7 +113,7 @@ def connect_the_dots(
         m = mass[z]
         loss = log_mass[z] - log_mass[z + shift]
         position = loss * inverse
-        if position >= last:
+        if not position < last:
             out[1] += m
             out[2] += m * math.exp(-loss)
         elif position < first:

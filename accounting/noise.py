@@ -19,6 +19,8 @@ from accounting.errors import InvalidParameter, TooLarge
 from accounting.negative_binomial import NegativeBinomial
 
 UNIT_ROUNDOFF = 2.0**-53
+_SLACKS = np.geomspace(0.999, 1e-4, 48)
+_LONGEST_PRODUCT = 100_000
 LARGEST_TABLE = 1 << 26
 """Entries of one table (512 MiB for masses and as much for logarithms)."""
 
@@ -52,6 +54,11 @@ class NoiseSum:
     def __post_init__(self) -> None:
         if not self.parts:
             raise InvalidParameter("a noise needs at least one negative binomial")
+        for part in self.parts:
+            if not (1e-9 <= part.r <= 1e9 and part.p >= 1e-30):
+                raise InvalidParameter(
+                    f"{part} is outside the range of the evaluators: 1e-9 <= r <= 1e9, p >= 1e-30"
+                )
 
     @staticmethod
     def of(parts: NegativeBinomial | Iterable[NegativeBinomial]) -> NoiseSum:
@@ -69,11 +76,10 @@ class NoiseSum:
     def _chernoff(self) -> tuple[FloatArray, FloatArray]:
         """(log t, log E t^Z) on a grid of t in (1, 1/p_max), rounded up."""
         p_max = max(part.p for part in self.parts)
-        w = np.geomspace(0.999, 1e-4, 48)
-        slack = (1 - p_max) * w  # 1 - p_max * t
+        slack = (1 - p_max) * _SLACKS  # 1 - p_max * t
         log_t = np.log1p(-slack) - math.log(p_max)
-        log_moment = np.zeros_like(w)
-        size = np.zeros_like(w)
+        log_moment = np.zeros_like(slack)
+        size = np.zeros_like(slack)
         for part in self.parts:
             # 1 - p t = (1 - p) - p (t - 1), and p = p_max gives the slack itself
             left = slack if part.p == p_max else 1 - part.p * np.exp(log_t)
@@ -114,7 +120,7 @@ class NoiseSum:
         r = np.array([part.r for part in self.parts])
         p = np.array([part.p for part in self.parts])
         largest = nb_sum_table(r, p, mass, log_mass)
-        tail = self.tail_bound(n)
+        tail = self.tail_bound(n) + n * 2.0**-1021  # what underflows is not known either
         growth = (len(self.parts) + 4 + self.p_ulps) * n * UNIT_ROUNDOFF
         return NoiseTable(
             mass=mass,
@@ -136,8 +142,10 @@ class NoiseSum:
         best = math.inf
         for part in self.parts:
             terms = [-shift * math.log(part.p)]
-            if part.r < 1:
+            if part.r < 1 and shift <= _LONGEST_PRODUCT:
                 terms += [math.log((i + 1) / (i + part.r)) for i in range(shift)]
+            elif part.r < 1:
+                continue
             size = math.fsum(abs(term) for term in terms)
             best = min(
                 best,

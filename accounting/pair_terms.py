@@ -17,10 +17,14 @@ from accounting.workload import Workload
 
 @dataclass(frozen=True)
 class Bounds:
-    """``lower[q] <= divergence of pair q <= upper[q]``."""
+    """``lower[q] <= divergence of pair q <= upper[q]``.
+
+    ``guess`` is what the largest one would be without error terms: not a bound.
+    """
 
     lower: FloatArray
     upper: FloatArray
+    guess: float = 0.0
 
     @property
     def worst(self) -> int:
@@ -123,13 +127,16 @@ class PairTerms:
         with np.errstate(over="ignore", invalid="ignore"):
             fine = self.scale_up[keep] * (np.maximum(sums[keep, 0], 0.0) + error[keep, 0])
             upper[keep] = np.fmin(fine + self.below[keep], upper[keep])
-        upper = np.minimum((upper + self.not_kept) * (1 + 1e-12) + 5e-324, 1.0)
+        upper = np.fmin((upper + self.not_kept) * (1 + 1e-12) + 5e-324, 1.0)
         lower = np.zeros(len(upper))
         with np.errstate(over="ignore", invalid="ignore"):
             lower[keep] = self.scale_low[keep] * np.maximum(sums[keep, 1] - error[keep, 1], 0.0)
         lower = np.where(np.isfinite(lower), lower, 0.0)
         lower = (lower + self.given_away) * (1 - 1e-12)
-        return Bounds(lower, upper)
+        lower[lower < 1e-280] = 0.0  # subnormal numbers have no relative accuracy
+        seen = self.scale_up[keep] * sums[keep, 0] + self.given_away[keep]
+        guess = float(np.nan_to_num(seen, posinf=0.0, neginf=0.0).max(initial=0.0))
+        return Bounds(lower, upper, guess)
 
 
 def _magnitude(factors: Factors) -> FloatArray:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+CORES = os.cpu_count() or 1
+
 
 def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1) -> None:
     """Call ``work(begin, end)`` over 0..size, in as many threads as there are cores."""
-    workers = max(1, min(os.cpu_count() or 1, size // max(1, smallest)))
+    workers = max(1, min(CORES, size // max(1, smallest)))
     if workers == 1:
         if size:
             work(0, size)

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
-from accounting.checks import not_negative, positive, probability, whole
+from accounting.checks import gap_width, not_negative, probability, whole
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
 from accounting.errors import InvalidParameter, TooLarge, Undecided
@@ -94,8 +94,9 @@ class Protocol:
     ) -> Delta:
         """The divergence of the views under input j from those under input k."""
         top = self.configuration.max_value
+        j, k = whole("j", j, least=0), whole("k", k, least=0)
         for name, value in (("j", j), ("k", k)):
-            if whole(name, value, least=0) > top:
+            if value > top:
                 raise InvalidParameter(f"{name} = {value} is larger than max_value = {top}")
         if j == k:
             raise InvalidParameter(f"the pair ({j}, {k}) is no change: take two different values")
@@ -134,7 +135,7 @@ class Protocol:
         report: Report | None,
     ) -> Delta:
         eps = not_negative("eps", eps)
-        gap = positive("gap", gap)
+        gap = gap_width(gap)
         found = evaluate(
             workload, eps, gap=gap, absolute=not_negative("absolute", absolute), report=report
         )
@@ -184,7 +185,7 @@ class Protocol:
         ``upper`` is certified by an upper bound of delta there, ``lower`` by a lower bound.
         """
         delta = probability("delta", delta)
-        gap = positive("gap", gap)
+        gap = gap_width(gap)
         low, high = 0.0, None
         trial, inner = max(self.configuration.eps or 1.0, 1e-3), 0.01
         for _ in range(200):

@@ -18,7 +18,8 @@ from accounting.testfunctions import log_peak
 from accounting.workload import CentralMixture, Workload
 
 COARSEST_STEP = 1 / 16
-_TILTS = 20
+_TILTS = 14
+_RATIO = 1.6
 _MOST_COARSE_CELLS = 60_000
 _MOST_CELLS = 1 << 20
 _LARGEST_TABLE = 1 << 24
@@ -125,9 +126,9 @@ class Surveyor:
         high = max(min(largest, eps + max(3.0, 30 * scale) / finer**0.6), low)
         most = _MOST_COARSE_CELLS if workload.factors < 100 else _MOST_COARSE_CELLS // 8
         self.step = min(max(scale / 16 * finer, (high - low) / most), COARSEST_STEP)
-        many = _TILTS + math.ceil(2 * math.log2(1 / finer))
+        many = _TILTS + math.ceil(math.log(1 / finer, _RATIO))
         gentle = np.array([0.0, 0.05, 0.2, 0.8])
-        steep = 0.1 / scale * 2.0 ** (np.arange(many) / 2)
+        steep = 0.1 / scale * _RATIO ** np.arange(many)
         self.tilts = np.concatenate([gentle[gentle < 0.7 * steep[0]], steep])
         first, last = math.floor(low / self.step) - 1, math.ceil(high / self.step) + 2
         self.loss = multiples(first, last - first + 1, self.step)
@@ -310,7 +311,9 @@ def choose(
 ) -> Plan:
     """The cheapest grid that should reach ``gap`` relative to ``delta``."""
     steepest = _LARGEST_EXPONENT / max(float(seen.central_top.max(initial=0.0)), 1e-9)
-    usable = [a for a in range(1, len(seen.tilts)) if seen.tilts[a] <= steepest] or [1]
+    best = int(np.searchsorted(seen.tilts, look.tilt))
+    near = range(max(1, best - 8), min(best + 6, len(seen.tilts)))
+    usable = [a for a in near if seen.tilts[a] <= steepest] or [1]
     log_error = math.log(0.02 * gap * delta)
     windows = [_window(seen, look, a, eps, log_error) for a in usable]
     window = min(windows, key=lambda w: w.cost)

@@ -39,10 +39,10 @@ def lower(loss: FloatArray, eps: float, tilt: float, splits: int, step: float) -
     """e^{-tilt (loss - eps)} psi(e^{eps - loss}) with the psi of Theorem 5."""
     v = split_variance(splits, step)
     c = _CURVATURE / math.sqrt(v)
-    w = -np.expm1(np.minimum(eps - loss, 700.0))
+    w = -np.expm1(np.minimum(eps - loss, 300.0))
     inner = np.abs(w) <= math.sqrt(v + 1 / c**2)
     chi = np.where(inner, c * (w * w - v), np.sqrt(np.maximum(w * w - v, 0.0)))
     psi = 0.5 * w + 0.5 * chi
     near = np.abs(loss - eps) <= 2 * splits * step * (1 + 1e-12)
     psi = np.where(near, psi, np.maximum(w, 0.0))
-    return np.exp(np.clip(-tilt * (loss - eps), -745.0, 690.0)) * psi
+    return np.exp(np.minimum(-tilt * (loss - eps), 690.0)) * psi

@@ -18,6 +18,9 @@ from accounting.survey import Plan, mixture, shift_groups
 from accounting.workload import Workload
 
 LARGEST_GRID = 1 << 22
+TINY = 2.0**-1021
+_SMALLEST_MOMENT = 1e-280
+"""A factor whose tilted mass is smaller, in the unit of its row, counts as lying below the grid."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,12 @@ def tilt_factors(
             )
 
         in_chunks(work, n, smallest=max(1, 20_000 // len(table.mass)))
-        # below the grid, and what underflowed: less than 2^-1021 in the unit of the row
+        # What underflows is less than 2^-1021 in the unit of the row.  It is added to what lies
+        # below the grid, and to the moments of the other tilts, which bound from above.
+        moments[:, 1:] += TINY
+        moments[moments[:, 0] < _SMALLEST_MOMENT, 0] = 0.0
         floor = np.exp(-plan.tilt * (reference - plan.first) * plan.step) * (1 + 1e-9)
-        below = out[:, 4] * floor + 2.0**-1021
+        below = out[:, 4] * floor + np.where(moments[:, 0] > 0, TINY, 2 * _SMALLEST_MOMENT)
         kept = np.stack([out[:, 0] + out[:, 1], out[:, 2], out[:, 3] + table.tail], axis=1)
         exponent = plan.tilt * (cells + abs(highest)) * plan.step
         error = table.relative_error + table.loss_error + 2e-12
@@ -167,9 +173,13 @@ def _mix_moments(
         weight, top = known[m]
         of = slice(b - low, b - low + m + 1)
         total = (weight * moments[of]).sum(axis=0)
+        total[1:] += (m + 1) * TINY
+        if total[0] < _SMALLEST_MOMENT:
+            total[0] = 0.0
         with np.errstate(divide="ignore"):
             out[row] = np.log(total) + top
-        whole[row] = math.log(total[0] + weight[:, 0] @ below[of]) + top[0]
+        lost = weight[:, 0] @ below[of] + (m + 1) * TINY + 2 * _SMALLEST_MOMENT * (total[0] == 0)
+        whole[row] = math.log(total[0] + lost) + top[0]
     return out, whole
 
 

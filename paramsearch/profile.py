@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
-from accounting.checks import not_negative, positive
+from accounting.checks import gap_width, not_negative
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,7 @@ def run(
     if at is None:
         raise InvalidParameter(f"{path} has no eps; add it to the file or give --eps")
     at = not_negative("eps", at)
-    gap = positive("gap", gap)
+    gap = gap_width(gap)
     if plot is not None:
         _check_plot(plot)
     protocol = Protocol(config, releases=releases)
