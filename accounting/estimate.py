@@ -47,7 +47,9 @@ class Estimator:
         self.eps = not_negative("eps", eps)
         gap = gap_width(gap)
         self.tail = 1e-25
-        _, seen, look, self.tail = look_closely(workload, eps, self.tail, 0.1 * gap, 1.0, 0.0, 0.0)
+        _, seen, look, self.tail = look_closely(
+            workload, eps, self.tail, 0.1 * gap, 1.0, 0.0, math.inf, 0.0
+        )
         self.plan: Plan = choose(
             seen,
             look,

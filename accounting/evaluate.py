@@ -49,15 +49,15 @@ def evaluate(
     lower = np.zeros(workload.pairs)
     upper = np.where(workload.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
-    tail, finer, estimate = 1e-25, 1.0, 0.0
+    tail, finer, estimate, ceiling = 1e-25, 1.0, 0.0, math.inf
     for attempt in range(_ATTEMPTS):
         if not len(left):
             break
         part = workload if len(left) == workload.pairs else workload.subset(left)
         tables, seen, look, tail = look_closely(
-            part, eps, tail, 0.1 * finer * gap, 0.3**attempt, estimate, absolute
+            part, eps, tail, 0.2 * gap * 0.5 ** (attempt // 3), 0.3**attempt, estimate, ceiling, absolute
         )
-        delta = max(estimate or look.total, absolute)
+        delta = max(estimate or min(look.total, ceiling), absolute, 1e-300)
         largest = min(LARGEST_GRID, _power_of_two(MEMORY_LIMIT // (16 * (part.factors + 64))))
         if largest < 256:
             raise TooLarge(
@@ -80,9 +80,10 @@ def evaluate(
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < 1e-280:
             break
         left = np.flatnonzero(upper > max(best, absolute / 2))
-        ratio = gap * max(best, absolute) / width if best > 0 or absolute > 0 else 0.25
-        finer *= max(0.1, min(0.6, 0.8 * math.sqrt(ratio)))
-        estimate = best if best > 0 else min(look.total, got.guess)
+        if got.blur > 0.25 * width:
+            finer *= max(0.1, min(0.6, 0.8 * math.sqrt(gap * max(best, absolute) / width)))
+        estimate = best
+        ceiling = got.guess if got.guess > 0 else math.inf
         tail = min(tail, 1e-6 * gap * max(estimate, absolute, 1e-280))
         if plan.size == largest and attempt > 1:
             break
@@ -96,6 +97,7 @@ def look_closely(
     share: float,
     finer: float,
     estimate: float,
+    ceiling: float,
     absolute: float,
 ) -> tuple[list[NoiseTable], Survey, Outlook, float]:
     """Tables, survey and outlook whose tails and caps are small next to the divergence they show.
@@ -109,7 +111,7 @@ def look_closely(
         for _ in range(80):
             seen = surveyor.capped(budget)
             look = outlook(workload, seen, eps)
-            delta = max(estimate or look.total, absolute)
+            delta = max(estimate or min(look.total, ceiling), absolute)
             wanted = share * delta * math.exp(-eps) / look.splits
             if budget <= 1.5 * wanted:
                 break
@@ -128,7 +130,8 @@ def run(workload: Workload, tables: list[NoiseTable], plan: Plan) -> Bounds:
     """One rigorous pass (Theorem 6: the enclosure holds for any plan)."""
     rows, central_rows, factors = tilt_factors(workload, tables, plan)
     terms = PairTerms.of(workload, factors, plan)
-    keep = np.flatnonzero(terms.chernoff > _NEGLIGIBLE * terms.chernoff.max())
+    contends = terms.chernoff + terms.not_kept > 0.5 * terms.not_kept.max()
+    keep = np.flatnonzero(contends | (terms.chernoff > _NEGLIGIBLE * terms.chernoff.max()))
     sums = np.zeros((workload.pairs, 2))
     error = np.zeros((workload.pairs, 2))
     if len(keep):

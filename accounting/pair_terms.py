@@ -19,12 +19,14 @@ from accounting.workload import Workload
 class Bounds:
     """``lower[q] <= divergence of pair q <= upper[q]``.
 
-    ``guess`` is what the largest one would be without error terms: not a bound.
+    ``guess`` is what the largest one would be without error terms, and ``blur`` how much of its
+    width comes from the step of the grid: neither is a bound.
     """
 
     lower: FloatArray
     upper: FloatArray
     guess: float = 0.0
+    blur: float = 0.0
 
     @property
     def worst(self) -> int:
@@ -134,9 +136,14 @@ class PairTerms:
         lower = np.where(np.isfinite(lower), lower, 0.0)
         lower = (lower + self.given_away) * (1 - 1e-12)
         lower[lower < 1e-280] = 0.0  # subnormal numbers have no relative accuracy
-        seen = self.scale_up[keep] * sums[keep, 0] + self.given_away[keep]
-        guess = float(np.nan_to_num(seen, posinf=0.0, neginf=0.0).max(initial=0.0))
-        return Bounds(lower, upper, guess)
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = self.scale_up[keep] * sums[keep, 0] + self.given_away[keep]
+            blur = self.scale_up[keep] * (sums[keep, 0] - sums[keep, 1])
+        seen = np.where(np.isfinite(seen), seen, 0.0)
+        if not len(keep):
+            return Bounds(lower, upper)
+        worst = int(np.argmax(upper[keep]))
+        return Bounds(lower, upper, float(seen.max()), float(np.nan_to_num(blur[worst])))
 
 
 def _magnitude(factors: Factors) -> FloatArray:

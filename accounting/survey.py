@@ -18,8 +18,8 @@ from accounting.testfunctions import log_peak
 from accounting.workload import CentralMixture, Workload
 
 COARSEST_STEP = 1 / 16
-_TILTS = 14
-_RATIO = 1.6
+_TILTS = 16
+_RATIO = 1.5
 _MOST_COARSE_CELLS = 60_000
 _MOST_CELLS = 1 << 20
 _LARGEST_TABLE = 1 << 24
@@ -127,9 +127,9 @@ class Surveyor:
         most = _MOST_COARSE_CELLS if workload.factors < 100 else _MOST_COARSE_CELLS // 8
         self.step = min(max(scale / 16 * finer, (high - low) / most), COARSEST_STEP)
         many = _TILTS + math.ceil(math.log(1 / finer, _RATIO))
-        gentle = np.array([0.0, 0.05, 0.2, 0.8])
         steep = 0.1 / scale * _RATIO ** np.arange(many)
-        self.tilts = np.concatenate([gentle[gentle < 0.7 * steep[0]], steep])
+        gentle = 0.05 * 2.5 ** np.arange(max(0.0, math.log(0.7 * steep[0] / 0.05, 2.5)))
+        self.tilts = np.concatenate([[0.0], gentle, steep])
         first, last = math.floor(low / self.step) - 1, math.ceil(high / self.step) + 2
         self.loss = multiples(first, last - first + 1, self.step)
         self.decay = np.exp(-np.outer(self.tilts, multiples(0, len(self.loss), self.step)))
@@ -278,7 +278,8 @@ class _Window:
     @property
     def cost(self) -> float:
         """Its width, with a penalty where rounding errors would be felt."""
-        return (self.high - self.low) * (1 + max(0.0, -25.0 - self.log_tail))
+        felt = max(0.0, -25.0 - self.log_tail)
+        return (self.high - self.low) * (1 + felt) * math.exp(min(max(0.0, felt - 6.0), 100.0))
 
 
 def _window(seen: Survey, look: Outlook, a: int, eps: float, log_error: float) -> _Window:
