@@ -55,7 +55,14 @@ def evaluate(
             break
         part = workload if len(left) == workload.pairs else workload.subset(left)
         tables, seen, look, tail = look_closely(
-            part, eps, tail, 0.2 * gap * 0.5 ** (attempt // 3), 0.3**attempt, estimate, ceiling, absolute
+            part,
+            eps,
+            tail,
+            0.2 * gap * 0.5 ** (attempt // 3),
+            0.3**attempt,
+            estimate,
+            ceiling,
+            absolute,
         )
         delta = max(estimate or min(look.total, ceiling), absolute, 1e-300)
         largest = min(LARGEST_GRID, _power_of_two(MEMORY_LIMIT // (16 * (part.factors + 64))))

@@ -141,9 +141,7 @@ class Surveyor:
             self.cells.append(cells)
             self.out.append(out)
 
-    def _extent(
-        self, tables: Sequence[NoiseTable], eps: float
-    ) -> tuple[float, float, float]:
+    def _extent(self, tables: Sequence[NoiseTable], eps: float) -> tuple[float, float, float]:
         """About the standard deviation of the loss of the widest pair, central offsets left out;
         and the smallest and the largest finite loss of a factor."""
         spread = np.zeros((self.workload.factors, 2))

@@ -121,7 +121,9 @@ def tilt_factors(
             aside[n_plain:] = mixture(central, kept, np.array([0.0, -1.0, 0.0]))
             reach = central.step * central.mix[:, 0]
             eta[n_plain:] = error + 2e-12
-            eta[n_plain:] += (2 * central.mix[:, 0] + 16 * (plan.tilt + 1) * reach + 64) * UNIT_ROUNDOFF
+            eta[n_plain:] += (
+                2 * central.mix[:, 0] + 16 * (plan.tilt + 1) * reach + 64
+            ) * UNIT_ROUNDOFF
             ends[n_plain:] = [
                 (last[b : b + m + 1] + _split(central.offsets(m), plan.step)[0]).max() + 1
                 for m, b in (central.mix - [0, central.shifts[0]]).tolist()

@@ -156,14 +156,16 @@ def growth(found: Sequence[Measurement]) -> list[dict[str, object]]:
         if a.name != b.name:
             continue
         size = (a.max_value, b.max_value)
-        rows.append({
-            "pass": a.name,
-            "from": a.max_value,
-            "to": b.max_value,
-            "exponent of pairs": f"{exponent(size, (a.outcome.pairs, b.outcome.pairs)):.2f}",
-            "exponent of time": f"{exponent(size, (a.seconds, b.seconds)):.2f}",
-            "exponent of memory": f"{exponent(size, (a.allocated_mib, b.allocated_mib)):.2f}",
-        })
+        rows.append(
+            {
+                "pass": a.name,
+                "from": a.max_value,
+                "to": b.max_value,
+                "exponent of pairs": f"{exponent(size, (a.outcome.pairs, b.outcome.pairs)):.2f}",
+                "exponent of time": f"{exponent(size, (a.seconds, b.seconds)):.2f}",
+                "exponent of memory": f"{exponent(size, (a.allocated_mib, b.allocated_mib)):.2f}",
+            }
+        )
     return rows
 
 

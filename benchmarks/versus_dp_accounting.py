@@ -68,9 +68,9 @@ class Factor:
         r, p = noise.r, noise.p
         head = r * math.log1p(-p) - math.lgamma(r)
         size = math.ceil(noise.mean + 40 * math.sqrt(noise.variance))
-        mass = np.array([
-            head + math.lgamma(k + r) - math.lgamma(k + 1) + k * math.log(p) for k in range(size)
-        ])
+        mass = np.array(
+            [head + math.lgamma(k + r) - math.lgamma(k + 1) + k * math.log(p) for k in range(size)]
+        )
         mass = mass[: np.flatnonzero(mass > math.log(1e-18))[-1] + 1]
         before = np.full(abs(shift), -math.inf)
         if shift > 0:
@@ -99,12 +99,14 @@ def composed(parts: Sequence[Distribution]) -> float:
 def buckets(
     masses: Sequence[tuple[dict[int, float], dict[int, float]]], interval: float, *, upper: bool
 ) -> float:
-    return composed([
-        pld.from_two_probability_mass_functions(
-            low, up, pessimistic_estimate=upper, value_discretization_interval=interval
-        )
-        for low, up in masses
-    ])
+    return composed(
+        [
+            pld.from_two_probability_mass_functions(
+                low, up, pessimistic_estimate=upper, value_discretization_interval=interval
+            )
+            for low, up in masses
+        ]
+    )
 
 
 def dots(factors: Sequence[Factor], interval: float) -> float:
@@ -168,7 +170,10 @@ def find_peers(truth: Enclosure, target: float) -> list[Peer]:
     wide, wide_gap = coarsest(dot_gap, target)
     return [
         Peer(
-            "buckets", fine, fine_gap, lambda: buckets(masses, fine, upper=True),
+            "buckets",
+            fine,
+            fine_gap,
+            lambda: buckets(masses, fine, upper=True),
             lambda: buckets(masses, fine, upper=False),
         ),
         Peer("dots", wide, wide_gap, lambda: dots(factors, wide), None),
@@ -233,7 +238,9 @@ def compare(target: float, peer: Peer, repeats: int) -> tuple[Row, list[Row], li
     """A row for the single product, rows for the batches, and the verdicts."""
     gaps = (target, target / 10)
     calls: list[Callable[[], object]] = [
-        lambda: ours(peer.gap), *(lambda gap=gap: batch(gap) for gap in gaps), peer.upper
+        lambda: ours(peer.gap),
+        *(lambda gap=gap: batch(gap) for gap in gaps),
+        peer.upper,
     ]
     if peer.lower is not None:
         calls.append(peer.lower)
@@ -259,17 +266,19 @@ def compare(target: float, peer: Peer, repeats: int) -> tuple[Row, list[Row], li
         worst, reached = batch(gap)
         per_pair = seconds / len(reached)
         ratios = Ratios.of(upper, lower, per_pair)
-        batch_rows.append({
-            "target": f"{target:.1%}",
-            "peer": peer.way,
-            "asked of the worst pair": f"{gap:.2%}",
-            "pairs": len(reached),
-            "pairs within target": f"{(reached <= target).mean():.0%}",
-            "largest delta": f"{worst.upper:.3g}",
-            "ours, us per pair": f"{1e6 * per_pair:.1f}",
-            "upper/ours": f"{ratios.upper:.0f}",
-            "both/ours": "-" if ratios.both is None else f"{ratios.both:.0f}",
-        })
+        batch_rows.append(
+            {
+                "target": f"{target:.1%}",
+                "peer": peer.way,
+                "asked of the worst pair": f"{gap:.2%}",
+                "pairs": len(reached),
+                "pairs within target": f"{(reached <= target).mean():.0%}",
+                "largest delta": f"{worst.upper:.3g}",
+                "ours, us per pair": f"{1e6 * per_pair:.1f}",
+                "upper/ours": f"{ratios.upper:.0f}",
+                "both/ours": "-" if ratios.both is None else f"{ratios.both:.0f}",
+            }
+        )
         verdicts += ratios.verdicts(f"{peer.way}, per pair in a batch at {gap:.1%}", BATCH)
     return row, batch_rows, verdicts
 

@@ -53,5 +53,3 @@ def divergence(
         # q is a double here, off by a relative 2^-53: counted in the margins
         slack = lost * (1 + scale) + mp.mpf(10) ** -13
         return Bracket(total - slack, total + slack)
-
-

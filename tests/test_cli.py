@@ -14,8 +14,11 @@ EXAMPLE = Path(__file__).parent / "examples" / "sum_to_2.json"
 
 def paramsearch(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "paramsearch", *arguments], capture_output=True, text=True,
-        check=False, timeout=300,
+        [sys.executable, "-m", "paramsearch", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
 
 

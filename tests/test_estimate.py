@@ -24,7 +24,9 @@ def workload(releases: int = 1) -> Workload:
     return Protocol(Configuration.of(4, atoms, eps_central=0.8), releases=releases).workload
 
 
-def perturbed(noises: tuple[NoiseSum, ...], index: int, mean: float, r: float) -> tuple[NoiseSum, ...]:
+def perturbed(
+    noises: tuple[NoiseSum, ...], index: int, mean: float, r: float
+) -> tuple[NoiseSum, ...]:
     part = noises[index].parts[0]
     new = NB.from_mean(mean=part.mean * np.exp(mean), r=part.r * np.exp(r))
     changed = replace(noises[index], parts=(new, *noises[index].parts[1:]))

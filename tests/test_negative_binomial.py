@@ -10,9 +10,7 @@ import pytest
 
 from accounting import InvalidParameter, NegativeBinomial, NoiseSum, TooLarge
 
-EXTREMES = [
-    (r, p) for r in (1e-3, 0.5, 1.0, 11.3, 1e5) for p in (1e-9, 0.3, 0.999, 1 - 1e-9)
-]
+EXTREMES = [(r, p) for r in (1e-3, 0.5, 1.0, 11.3, 1e5) for p in (1e-9, 0.3, 0.999, 1 - 1e-9)]
 
 
 def points(noise: NegativeBinomial) -> list[int]:
@@ -22,7 +20,9 @@ def points(noise: NegativeBinomial) -> list[int]:
 
 def log_mass(r: float, p: float, k: int) -> mp.mpf:
     r, p = mp.mpf(r), mp.mpf(p)
-    return mp.loggamma(k + r) - mp.loggamma(r) - mp.loggamma(k + 1) + r * mp.log(1 - p) + k * mp.log(p)
+    return (
+        mp.loggamma(k + r) - mp.loggamma(r) - mp.loggamma(k + 1) + r * mp.log(1 - p) + k * mp.log(p)
+    )
 
 
 @pytest.mark.parametrize(("r", "p"), EXTREMES)
@@ -71,8 +71,13 @@ def test_moments() -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        [(0.2, 0.9)], [(1.0, 0.5)], [(11.0, 0.97)], [(3.0, 0.8), (0.4, 0.95)],
-        [(400.0, 0.6)], [(1500.0, 0.9)], [(2.0, 1e-6)],
+        [(0.2, 0.9)],
+        [(1.0, 0.5)],
+        [(11.0, 0.97)],
+        [(3.0, 0.8), (0.4, 0.95)],
+        [(400.0, 0.6)],
+        [(1500.0, 0.9)],
+        [(2.0, 1e-6)],
     ],
 )
 def test_tables_are_within_their_stated_errors(parts: list[tuple[float, float]]) -> None:
@@ -83,9 +88,7 @@ def test_tables_are_within_their_stated_errors(parts: list[tuple[float, float]])
         truth = [mp.mpf(1)]
         state = [mp.mpf(0)] * len(parts)
         for k in range(1, n):
-            state = [
-                mp.mpf(p) * (truth[-1] + s) for (_, p), s in zip(parts, state, strict=True)
-            ]
+            state = [mp.mpf(p) * (truth[-1] + s) for (_, p), s in zip(parts, state, strict=True)]
             truth.append(mp.fsum(mp.mpf(r) * s for (r, _), s in zip(parts, state, strict=True)) / k)
         first = mp.fprod((1 - mp.mpf(p)) ** mp.mpf(r) for r, p in parts)
         truth = [value * first for value in truth]
@@ -128,8 +131,18 @@ def test_largest_loss_is_the_supremum() -> None:
 
 @pytest.mark.parametrize(
     ("r", "p"),
-    [(0.0, 0.5), (-1.0, 0.5), (math.nan, 0.5), (math.inf, 0.5), (1.0, 0.0), (1.0, 1.0),
-     (1.0, math.nan), (1.0, -0.1), (True, 0.5), ("3", 0.5)],
+    [
+        (0.0, 0.5),
+        (-1.0, 0.5),
+        (math.nan, 0.5),
+        (math.inf, 0.5),
+        (1.0, 0.0),
+        (1.0, 1.0),
+        (1.0, math.nan),
+        (1.0, -0.1),
+        (True, 0.5),
+        ("3", 0.5),
+    ],
 )
 def test_bad_parameters_are_named(r: float, p: float) -> None:
     with pytest.raises(InvalidParameter, match=r"^[rp] = "):

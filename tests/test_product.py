@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import mpmath as mp
+import numpy as np
 import pytest
 from truth import product
 
@@ -102,3 +103,77 @@ def test_known_five_factors() -> None:
     assert coarse.lower <= fine.upper
     assert fine.lower <= coarse.upper
     assert fine.relative_gap <= 1e-5
+
+
+@pytest.mark.parametrize(
+    ("noises", "shifts", "eps", "gap"),
+    [
+        # all finite losses of one factor lie far below the grid that the others need
+        ([(1.0, 0.04), (44.0, 0.01)], [-1, 2], 1.0, 1e-6),
+        ([(1.5, 0.01), (6.0, 1 / 3)], [-1, 8], 1.0, 1e-6),
+        ([(1.0, 0.02), (33.0, 0.004)], [-1, 3], 5.0, 1e-3),
+        ([(1.0, 0.4527859718974688), (4.0, 0.4045688926828478)], [-3, 2], 0.3, 1e-3),
+        # moments of steep tilts underflow
+        (
+            [(0.5, 0.0009980590318615248), (47.53563266071518, 0.004099784089937881)],
+            [-1, 6],
+            1,
+            1e-6,
+        ),
+    ],
+)
+def test_lopsided_products(
+    noises: list[tuple[float, float]], shifts: list[int], eps: float, gap: float
+) -> None:
+    truth = product(noises, shifts, eps, 1e-30)
+    found = enclose(noises, shifts, eps, gap, 0.0)
+    assert mp.mpf(found.lower) <= truth.high
+    assert truth.low <= mp.mpf(found.upper)
+
+
+@pytest.mark.parametrize("eps", [0.7, 0.8, 1.2])
+def test_masses_near_the_end_of_the_doubles(eps: float) -> None:
+    """f(0) = 2^-2060: the left tail leaves the range of doubles, and is not forgotten."""
+    truth = product([(2060.0, 0.5)], [-1], eps, 1e-280)
+    try:
+        found = enclose([(2060.0, 0.5)], [-1], eps, 0.5, 0.0)
+    except Undecided:
+        return
+    assert mp.mpf(found.lower) <= truth.high
+    assert truth.low <= mp.mpf(found.upper)
+
+
+def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
+    """Theorem 6: whatever the step, the tilt, the window and the caps."""
+    from accounting import NoiseSum
+    from accounting.evaluate import run
+    from accounting.survey import Plan
+    from accounting.tilting import tabulate
+    from accounting.workload import Workload
+
+    rng = random.Random(11)
+    noises, shifts, eps = [(2.0, 0.5), (3.0, 0.4)], [1, -1], 0.5
+    truth = product(noises, shifts, eps, 1e-30)
+    workload = Workload(
+        tuple(NoiseSum.of(NegativeBinomial(r, p)) for r, p in noises),
+        np.array([[0, 1], [1, -1]]),
+        np.array([0, 2]),
+        np.arange(2),
+    )
+    tables = tabulate(workload, 1e-20)
+    for _ in range(400):
+        step = 10 ** rng.uniform(-3, -1.3)
+        plan = Plan(
+            eps=eps,
+            step=step,
+            size=rng.choice([256, 512, 2048]),
+            origin=rng.randint(-2000, 500),
+            tilt=10 ** rng.uniform(-1, 3.5),
+            others=np.sort(10 ** np.array([rng.uniform(-2, 4) for _ in range(4)])),
+            first=-rng.randint(1, 3000),
+            top=np.array([rng.uniform(-1, 4), rng.uniform(-1, 4)]),
+            central_top=np.zeros(0),
+        )
+        found = run(workload, tables, plan)
+        assert mp.mpf(float(found.lower[0])) <= truth.high, plan
+        assert truth.low <= mp.mpf(float(found.upper[0])), plan

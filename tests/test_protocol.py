@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from raw_protocol import divergence
-from truth import product
 
 import accounting
 from accounting import Configuration, Enclosure, NegativeBinomial, Protocol, Undecided
+from accounting.evaluate import run
+from accounting.survey import Plan
+from accounting.tilting import tabulate
 
 VECTORS = json.loads((Path(__file__).parent / "raw_view_vectors.json").read_text())["vectors"]
 VECTOR_ACCURACY = 2e-10
@@ -27,7 +31,8 @@ def small(noise: float = 1.0, *, eps_central: float = 0.9) -> Configuration:
 def test_raw_view_vectors(vector: dict[str, object]) -> None:
     v: dict = vector
     config = Configuration.of(
-        v["Delta"], [(a["atom"], NB(a["r"], a["p"])) for a in v["atoms"]],
+        v["Delta"],
+        [(a["atom"], NB(a["r"], a["p"])) for a in v["atoms"]],
         eps_central=v["eps_central"],
     )
     found = Protocol(config).pair(v["x"], v["x_prime"], v["eps"], gap=1e-3, absolute=1e-9)
@@ -71,7 +76,7 @@ def test_the_worst_pair_is_the_worst_pair() -> None:
 def test_the_profile_is_monotone_and_consistent() -> None:
     protocol = Protocol(small())
     profile = protocol.profile([0.0, 0.3, 0.8, 0.9, 1.0, 1.1, 1.3, 2.0])
-    for (_, a), (_, b) in zip(profile, profile[1:], strict=False):
+    for (_, a), (_, b) in pairwise(profile):
         assert a.lower >= b.lower
         assert a.upper >= b.upper
     assert dict(profile)[1.0].lower <= protocol.delta(1.0).enclosure.upper
@@ -104,9 +109,7 @@ def test_more_noise_never_raises_delta(where: int) -> None:
 
 def test_noises_listed_twice_add_up() -> None:
     once = Configuration.of(1, [((-1, 1), NB(5.0, 0.9))], eps_central=0.5)
-    twice = Configuration.of(
-        1, [((-1, 1), NB(2.0, 0.9)), ((1, -1), NB(3.0, 0.9))], eps_central=0.5
-    )
+    twice = Configuration.of(1, [((-1, 1), NB(2.0, 0.9)), ((1, -1), NB(3.0, 0.9))], eps_central=0.5)
     a = Protocol(once).delta(0.7, gap=1e-4).enclosure
     b = Protocol(twice).delta(0.7, gap=1e-4).enclosure
     assert a.lower <= b.upper
@@ -166,7 +169,9 @@ def test_one_sparse_changes() -> None:
 
 def test_more_atoms_than_values_is_an_upper_bound_only() -> None:
     atoms = [
-        ((-1, 1), NB(12.0, 0.9)), ((2, -1, -1), NB(12.0, 0.9)), ((2, 2, -1, -1, -1, -1), NB(9.0, 0.9))
+        ((-1, 1), NB(12.0, 0.9)),
+        ((2, -1, -1), NB(12.0, 0.9)),
+        ((2, 2, -1, -1, -1, -1), NB(9.0, 0.9)),
     ]
     found = Protocol(Configuration.of(2, atoms, eps_central=0.9)).delta(1.0)
     fewer = Protocol(Configuration.of(2, atoms[:2], eps_central=0.9)).delta(1.0)
@@ -182,7 +187,7 @@ def test_the_papers_composition_bound_is_above_the_exact_delta() -> None:
     bound = accounting.composition_bound(
         family, hat=hat, tilde=tilde, eps_central=0.5, eps_1=0.2, eps_2=0.3
     )
-    atoms = [(elements, noise) for elements, noise in tilde.items()] + [((-1, 1), hat)]
+    atoms = [*tilde.items(), ((-1, 1), hat)]
     exact = Protocol(Configuration.of(3, atoms, eps_central=0.5)).delta(bound.eps).enclosure
     assert exact.lower <= bound.delta_upper
     assert bound.delta_upper < 1
@@ -193,9 +198,39 @@ def test_all_pairs_at_200() -> None:
     family = accounting.hubs(200)
     size = abs(family.columns).max(axis=0)
     atoms = [
-        (elements, NB.from_mean(mean=700.0 * max(200 if elements == (-1, 1) else n / 2, 0.5), r=12.0))
+        (
+            elements,
+            NB.from_mean(mean=700.0 * max(200 if elements == (-1, 1) else n / 2, 0.5), r=12.0),
+        )
         for elements, n in zip(family.atoms, size, strict=True)
     ]
     found = Protocol(Configuration.of(200, atoms, eps_central=0.9)).delta(1.0)
     assert found.met
     assert len(found.pairs) == 40_200
+
+
+def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
+    """Theorem 6 with a central factor."""
+    unit, double, eps_central, eps = (2.0, 0.45), (2.5, 0.4), 2.0, 0.9
+    truth = divergence(2, [unit], double, eps_central, 0, 2, eps, tail=1e-12)
+    atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
+    protocol = Protocol(Configuration.of(2, atoms, eps_central=eps_central))
+    workload = protocol.workload.subset(np.array([1]))
+    tables = tabulate(workload, 1e-20)
+    assert workload.central is not None
+    rng = random.Random(12)
+    for _ in range(300):
+        plan = Plan(
+            eps=eps,
+            step=10 ** rng.uniform(-3, -1.3),
+            size=rng.choice([256, 512, 2048]),
+            origin=rng.randint(-2000, 500),
+            tilt=10 ** rng.uniform(-1, 2.5),
+            others=np.sort(10 ** np.array([rng.uniform(-2, 3) for _ in range(4)])),
+            first=-rng.randint(1, 3000),
+            top=np.array([rng.uniform(-1, 4) for _ in range(workload.factors)]),
+            central_top=np.array([rng.uniform(-1, 4) for _ in workload.central.shifts]),
+        )
+        found = run(workload, tables, plan)
+        assert found.lower[0] <= truth.high, plan
+        assert truth.low <= found.upper[0], plan
