@@ -18,7 +18,7 @@ from accounting.noise import NoiseSum, NoiseTable
 from accounting.pair_terms import PairTerms
 from accounting.parallel import in_chunks
 from accounting.spectra import Spectra, correlate, transform, twiddles
-from accounting.survey import Plan, choose, mixture, shift_groups
+from accounting.survey import Plan, choose, mixture
 from accounting.tilting import LARGEST_GRID, mixed_row, tabulate, tilt_factors
 from accounting.workload import Workload
 
@@ -172,7 +172,7 @@ class Estimator:
         slope = np.empty((2 * len(used), plan.size))
         lost = np.empty((len(used), 2))
         decay = np.exp(-plan.tilt * multiples(0, self._cells(), plan.step))[None, :]
-        for noise, where, shifts in shift_groups(workload):
+        for noise, where, shifts in workload.shift_groups:
             table = done.tables[noise]
             active = None if where is None else np.flatnonzero(done.spectra.row_of[where] >= 0)
             if (active is not None and not len(active)) or (where is None and used[-1] < n_plain):

@@ -71,7 +71,16 @@ def evaluate(
                 f"{part.factors:,} distinct factors leave no room for a grid in "
                 f"{MEMORY_LIMIT >> 20} MiB; evaluate fewer pairs at a time"
             )
-        plan = choose(seen, look, eps=eps, gap=gap, finer=finer, delta=delta, largest_size=largest)
+        plan = choose(
+            seen,
+            look,
+            eps=eps,
+            gap=gap,
+            finer=finer,
+            delta=delta,
+            largest_size=largest,
+            thorough=attempt > 0,
+        )
         if report is not None:
             report(
                 f"{len(left):,} pairs, {part.factors:,} factors, grid of {plan.size:,} points "
@@ -122,7 +131,7 @@ def look_closely(
             wanted = share * delta * math.exp(-eps) / look.splits
             if budget <= 1.5 * wanted:
                 break
-            budget = wanted
+            budget = 0.4 * wanted
         if tail <= max(1e-3 * share * delta, 1e-290):
             break
         tail = max(1e-6 * share * delta, 1e-290)

@@ -19,7 +19,7 @@ from accounting.errors import InvalidParameter, TooLarge
 from accounting.negative_binomial import NegativeBinomial
 
 UNIT_ROUNDOFF = 2.0**-53
-_SLACKS = np.geomspace(0.999, 1e-4, 48)
+_SLACKS = np.geomspace(0.999, 1e-4, 32)
 _LONGEST_PRODUCT = 100_000
 LARGEST_TABLE = 1 << 26
 """Entries of one table (512 MiB for masses and as much for logarithms)."""

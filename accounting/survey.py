@@ -120,7 +120,7 @@ class Surveyor:
         self, workload: Workload, tables: Sequence[NoiseTable], eps: float, *, finer: float = 1.0
     ) -> None:
         self.workload = workload
-        self.groups = shift_groups(workload)
+        self.groups = workload.shift_groups
         scale, smallest, largest = self._extent(tables, eps)
         low = max(smallest, -(2 * eps + 30 * scale))
         high = max(min(largest, eps + max(3.0, 30 * scale) / finer**0.6), low)
@@ -132,7 +132,10 @@ class Surveyor:
         self.tilts = np.concatenate([[0.0], gentle, steep])
         first, last = math.floor(low / self.step) - 1, math.ceil(high / self.step) + 2
         self.loss = multiples(first, last - first + 1, self.step)
-        self.decay = np.exp(-np.outer(self.tilts, multiples(0, len(self.loss), self.step)))
+        self.decay = np.empty((len(self.tilts), len(self.loss)))
+        self.decay[:] = np.exp(-self.tilts * self.step)[:, None]
+        self.decay[:, 0] = 1.0
+        np.multiply.accumulate(self.decay, axis=1, out=self.decay)
         self.cells: list[FloatArray] = []
         self.out: list[FloatArray] = []
         for noise, _, shifts in self.groups:
@@ -209,17 +212,6 @@ class Surveyor:
         return Survey(self.tilts, log_moment, top, central_top, aside)
 
 
-def shift_groups(workload: Workload) -> list[tuple[int, IntArray | None, IntArray]]:
-    """(noise, rows of ``plain`` or None for the central noise, shifts) for each noise in use."""
-    groups: list[tuple[int, IntArray | None, IntArray]] = []
-    for noise in np.unique(workload.plain[:, 0]):
-        rows = np.flatnonzero(workload.plain[:, 0] == noise)
-        groups.append((int(noise), rows, workload.plain[rows, 1]))
-    if workload.central is not None and len(workload.central.mix):
-        groups.append((workload.central.noise, None, workload.central.shifts))
-    return groups
-
-
 @dataclass(frozen=True)
 class Outlook:
     """How large the divergences look, and of the pair that looks worst its tilt and splits.
@@ -266,12 +258,13 @@ def outlook(workload: Workload, seen: Survey, eps: float) -> Outlook:
 
 @dataclass(frozen=True)
 class _Window:
-    """The losses that the tilt leaves for a grid to cover."""
+    """The losses that the tilt leaves for a grid to cover; other tilts, by index, prove it."""
 
     tilt: float
     low: float
     high: float
     log_tail: float
+    proved_by: frozenset[int] = frozenset()
 
     @property
     def cost(self) -> float:
@@ -292,10 +285,19 @@ def _window(seen: Survey, look: Outlook, a: int, eps: float, log_error: float) -
     log_m = look.log_moment[rows]
     with np.errstate(invalid="ignore", divide="ignore"):
         edge = (log_m - log_m[:, [a]] - log_tail[rows, None]) / (tilts - tilts[a])
-    edge[~np.isfinite(edge)] = math.inf
-    below = np.where(np.isfinite(edge[:, :a]), edge[:, :a], -math.inf).max(axis=1, initial=-1e3)
-    above = np.minimum(edge[:, a + 1 :].min(axis=1, initial=math.inf), look.top[rows])
-    return _Window(float(tilts[a]), float(below.min()), float(above.max()), float(log_tail.min()))
+    # beyond the last tilt with a finite moment, and at the tilt itself, there is no edge
+    edge[~np.isfinite(edge)] = math.nan
+    edge[:, :a] = np.where(np.isnan(edge[:, :a]), -math.inf, edge[:, :a])
+    edge[:, a:] = np.where(np.isnan(edge[:, a:]), math.inf, edge[:, a:])
+    low_at = np.argmax(edge[:, :a], axis=1)
+    high_at = a + np.argmin(edge[:, a:], axis=1)
+    each = np.arange(len(rows))
+    below = np.maximum(edge[each, low_at], -1e3)
+    above = np.minimum(edge[each, high_at], look.top[rows])
+    proved_by = frozenset(low_at.tolist()) | frozenset(high_at.tolist())
+    return _Window(
+        float(tilts[a]), float(below.min()), float(above.max()), float(log_tail.min()), proved_by
+    )
 
 
 def choose(
@@ -307,11 +309,16 @@ def choose(
     finer: float,
     delta: float,
     largest_size: int,
+    thorough: bool = False,
 ) -> Plan:
-    """The cheapest grid that should reach ``gap`` relative to ``delta``."""
+    """The cheapest grid that should reach ``gap`` relative to ``delta``.
+
+    ``thorough`` considers every tilt, not only those near the saddle point.
+    """
     steepest = _LARGEST_EXPONENT / max(float(seen.central_top.max(initial=0.0)), 1e-9)
     best = int(np.searchsorted(seen.tilts, look.tilt))
-    near = range(max(1, best - 8), min(best + 6, len(seen.tilts)))
+    begin, end = (1, len(seen.tilts)) if thorough else (best - 2, best + 4)
+    near = range(max(1, begin), min(end, len(seen.tilts)))
     usable = [a for a in near if seen.tilts[a] <= steepest] or [1]
     log_error = math.log(0.02 * gap * delta)
     windows = [_window(seen, look, a, eps, log_error) for a in usable]
@@ -329,7 +336,10 @@ def choose(
     smallest = float(of_factor[np.isfinite(of_factor)].min(initial=0.0))
     lowest = (smallest + min(window.log_tail, -5.0) - math.log(1e3 * look.splits)) / window.tilt
     first = max(math.floor(lowest / step) - 1, -_MOST_CELLS)
-    others = seen.tilts[(seen.tilts <= steepest) & (seen.tilts != window.tilt)]
+    around = set(range(len(seen.tilts))) if thorough else window.proved_by | {a - 1, a + 1}
+    around = around - {a, len(seen.tilts)}
+    others = seen.tilts[sorted(around)]
+    others = others[others <= steepest]
     cells = float(seen.top.max(initial=0.0)) / step - first
     others = others[:: max(1, math.ceil(cells * len(others) / _LARGEST_TABLE))]
     return Plan(

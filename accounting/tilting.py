@@ -14,7 +14,7 @@ import numpy as np
 from accounting.arrays import FloatArray, IntArray, multiples
 from accounting.noise import UNIT_ROUNDOFF, NoiseTable
 from accounting.parallel import in_chunks
-from accounting.survey import Plan, mixture, shift_groups
+from accounting.survey import Plan, mixture
 from accounting.workload import Workload
 
 LARGEST_GRID = 1 << 22
@@ -75,7 +75,7 @@ def tilt_factors(
     aside = np.empty((workload.factors, 3))
     log_whole, eta = np.empty(workload.factors), np.empty(workload.factors)
     ends = np.empty(workload.factors, np.int64)
-    for noise, where, shifts in shift_groups(workload):
+    for noise, where, shifts in workload.shift_groups:
         table = tables[noise]
         n = len(shifts)
         last = last_central if where is None else last_plain[where]

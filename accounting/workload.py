@@ -88,6 +88,19 @@ class Workload:
         return largest
 
     @cached_property
+    def shift_groups(self) -> list[tuple[int, IntArray | None, IntArray]]:
+        """(noise, rows of ``plain`` or None for W, shifts) for each noise in use."""
+        order = np.argsort(self.plain[:, 0], kind="stable")
+        noises, begins = np.unique(self.plain[order, 0], return_index=True)
+        groups: list[tuple[int, IntArray | None, IntArray]] = [
+            (int(noise), rows, self.plain[rows, 1])
+            for noise, rows in zip(noises, np.split(order, begins[1:]), strict=False)  # maybe none
+        ]
+        if self.central is not None and len(self.central.mix):
+            groups.append((self.central.noise, None, self.central.shifts))
+        return groups
+
+    @cached_property
     def largest_loss(self) -> FloatArray:
         """Per pair, an upper bound of the loss; infinite when some outcome gives the input away."""
         losses = np.empty(self.factors)
