@@ -46,7 +46,7 @@ class Estimator:
         self.workload = workload
         self.eps = not_negative("eps", eps)
         gap = gap_width(gap)
-        self.tail = 1e-25
+        self.tail = 1e-18
         _, seen, look, self.tail = look_closely(
             workload, eps, self.tail, 0.1 * gap, 1.0, 0.0, math.inf, 0.0
         )

@@ -49,7 +49,7 @@ def evaluate(
     lower = np.zeros(workload.pairs)
     upper = np.where(workload.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
-    tail, finer, estimate, ceiling = 1e-25, 1.0, 0.0, math.inf
+    tail, finer, estimate, ceiling = 1e-18, 1.0, 0.0, math.inf
     for attempt in range(_ATTEMPTS):
         if not len(left):
             break
@@ -123,12 +123,15 @@ def look_closely(
     for _ in range(8):
         tables = tabulate(workload, tail)
         surveyor = Surveyor(workload, tables, eps, finer=finer)
-        budget = 1e-3
-        for _ in range(80):
+        budget = 1e-6
+        for turn in range(80):
             seen = surveyor.capped(budget)
             look = outlook(workload, seen, eps)
             delta = max(estimate or min(look.total, ceiling), absolute)
             wanted = share * delta * math.exp(-eps) / look.splits
+            if turn == 0 and wanted > 5 * budget:
+                budget = 1e-3  # a large divergence: come from above
+                continue
             if budget <= 1.5 * wanted:
                 break
             budget = 0.4 * wanted

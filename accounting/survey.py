@@ -125,7 +125,7 @@ class Surveyor:
         low = max(smallest, -(2 * eps + 30 * scale))
         high = max(min(largest, eps + max(3.0, 30 * scale) / finer**0.6), low)
         most = _MOST_COARSE_CELLS if workload.factors < 100 else _MOST_COARSE_CELLS // 8
-        self.step = min(max(scale / 16 * finer, (high - low) / most), COARSEST_STEP)
+        self.step = min(max(scale / 12 * finer, (high - low) / most), COARSEST_STEP)
         many = _TILTS + math.ceil(math.log(1 / finer, _RATIO))
         steep = 0.1 / scale * _RATIO ** np.arange(many)
         gentle = 0.05 * 2.5 ** np.arange(max(0.0, math.log(0.7 * steep[0] / 0.05, 2.5)))
