@@ -25,7 +25,7 @@ from accounting.workload import Workload
 
 @dataclass(frozen=True)
 class _Pass:
-    tables: list[NoiseTable]
+    tables: dict[int, NoiseTable]
     rows: FloatArray
     central_rows: FloatArray
     terms: PairTerms

@@ -115,7 +115,7 @@ def look_closely(
     estimate: float,
     ceiling: float,
     absolute: float,
-) -> tuple[list[NoiseTable], Survey, Outlook, float]:
+) -> tuple[dict[int, NoiseTable], Survey, Outlook, float]:
     """Tables, survey and outlook whose tails and caps are small next to the divergence they show.
 
     How much may be cut depends on the divergence, and how large it looks on what was cut.
@@ -145,7 +145,7 @@ def _power_of_two(n: int) -> int:
     return 1 << max(0, n.bit_length() - 1)
 
 
-def run(workload: Workload, tables: list[NoiseTable], plan: Plan) -> Bounds:
+def run(workload: Workload, tables: dict[int, NoiseTable], plan: Plan) -> Bounds:
     """One rigorous pass (Theorem 6: the enclosure holds for any plan)."""
     rows, central_rows, factors = tilt_factors(workload, tables, plan)
     terms = PairTerms.of(workload, factors, plan)

@@ -35,14 +35,14 @@ LARGEST_VALUE = 4096
 class Delta:
     """The divergence at one eps: of the worst pair, and of every pair.
 
-    ``worst_pair`` attains ``enclosure.lower``; no pair exceeds ``enclosure.upper``.  ``exact`` is
+    ``worst_pair`` (four values for ``sparse``) attains ``enclosure.lower``; no pair exceeds ``enclosure.upper``.  ``exact`` is
     False for a family with more atoms than values: then only the upper bounds mean anything.
     ``met`` says whether the gap that was asked for was reached.
     """
 
     eps: float
     enclosure: Enclosure
-    worst_pair: tuple[int, int]
+    worst_pair: tuple[int, ...]
     exact: bool
     met: bool
     pairs: Sequence[tuple[int, ...]]
@@ -148,7 +148,7 @@ class Protocol:
         return Delta(
             eps=eps,
             enclosure=enclosure,
-            worst_pair=tuple(labels[worst]),  # type: ignore[arg-type]  # four values when sparse
+            worst_pair=tuple(labels[worst]),
             exact=exact,
             met=not exact or width <= max(gap * enclosure.upper, absolute),
             pairs=[tuple(label) for label in labels],

@@ -6,7 +6,7 @@ Nothing here is a bound: a poor choice costs time or width, never soundness.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +117,12 @@ class Surveyor:
     """Coarse grids of all factors, made once; ``capped`` looks at them with a budget."""
 
     def __init__(
-        self, workload: Workload, tables: Sequence[NoiseTable], eps: float, *, finer: float = 1.0
+        self,
+        workload: Workload,
+        tables: Mapping[int, NoiseTable],
+        eps: float,
+        *,
+        finer: float = 1.0,
     ) -> None:
         self.workload = workload
         self.groups = workload.shift_groups
@@ -144,7 +149,7 @@ class Surveyor:
             self.cells.append(cells)
             self.out.append(out)
 
-    def _extent(self, tables: Sequence[NoiseTable], eps: float) -> tuple[float, float, float]:
+    def _extent(self, tables: Mapping[int, NoiseTable], eps: float) -> tuple[float, float, float]:
         """About the standard deviation of the loss of the widest pair, central offsets left out;
         and the smallest and the largest finite loss of a factor."""
         spread = np.zeros((self.workload.factors, 2))

@@ -7,6 +7,7 @@ of the grid.  A central factor is a mixture of the rows of the shifts of W.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,19 +41,17 @@ class Factors:
     last: IntArray
 
 
-def tabulate(workload: Workload, tail: float) -> list[NoiseTable]:
-    used = {int(noise) for noise in workload.plain[:, 0]}
-    if workload.central is not None:
-        used.add(workload.central.noise)
-    tables: list[NoiseTable | None] = [None] * len(workload.noises)
-    for i in sorted(used):
+def tabulate(workload: Workload, tail: float) -> dict[int, NoiseTable]:
+    """Tables of the noises in use, long enough to leave about ``tail`` and to reach every shift."""
+    tables = {}
+    for i, _, _ in workload.shift_groups:
         n = workload.noises[i].length(tail) + int(workload.largest_shift[i])
         tables[i] = workload.noises[i].table(n)
-    return tables  # type: ignore[return-value]  # unused noises stay None and are never read
+    return tables
 
 
 def tilt_factors(
-    workload: Workload, tables: list[NoiseTable], plan: Plan
+    workload: Workload, tables: Mapping[int, NoiseTable], plan: Plan
 ) -> tuple[FloatArray, FloatArray, Factors]:
     """Tilted rows of the plain factors and of the shifts of W, and what Factors records.
 
