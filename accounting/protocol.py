@@ -35,8 +35,9 @@ LARGEST_VALUE = 4096
 class Delta:
     """The divergence at one eps: of the worst pair, and of every pair.
 
-    ``worst_pair`` (four values for ``sparse``) attains ``enclosure.lower``; no pair exceeds ``enclosure.upper``.  ``exact`` is
-    False for a family with more atoms than values: then only the upper bounds mean anything.
+    ``worst_pair`` (four values for ``sparse``) attains ``enclosure.lower``; no pair exceeds
+    ``enclosure.upper``.  ``exact`` is False for a family with more atoms than values: then only the
+    upper bounds mean anything.
     ``met`` says whether the gap that was asked for was reached.
     """
 

@@ -17,6 +17,7 @@ from accounting.parallel import in_chunks
 from accounting.testfunctions import log_peak
 from accounting.workload import CentralMixture, Workload
 
+Tables = Mapping[int, NoiseTable]
 COARSEST_STEP = 1 / 16
 _TILTS = 16
 _RATIO = 1.5
@@ -149,7 +150,7 @@ class Surveyor:
             self.cells.append(cells)
             self.out.append(out)
 
-    def _extent(self, tables: Mapping[int, NoiseTable], eps: float) -> tuple[float, float, float]:
+    def _extent(self, tables: Tables, eps: float) -> tuple[float, float, float]:
         """About the standard deviation of the loss of the widest pair, central offsets left out;
         and the smallest and the largest finite loss of a factor."""
         spread = np.zeros((self.workload.factors, 2))

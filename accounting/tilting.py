@@ -13,12 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray, multiples
+from accounting.errors import TooLarge
 from accounting.noise import UNIT_ROUNDOFF, NoiseTable
 from accounting.parallel import in_chunks
 from accounting.survey import Plan, mixture
 from accounting.workload import Workload
 
 LARGEST_GRID = 1 << 22
+LARGEST_TABLES = 1 << 27
+"""Entries of all tables together: 2 GiB."""
 TINY = 2.0**-1021
 _SMALLEST_MOMENT = 1e-280
 """A factor whose tilted mass is smaller, in the unit of its row, counts as lying below the grid."""
@@ -43,11 +46,16 @@ class Factors:
 
 def tabulate(workload: Workload, tail: float) -> dict[int, NoiseTable]:
     """Tables of the noises in use, long enough to leave about ``tail`` and to reach every shift."""
-    tables = {}
-    for i, _, _ in workload.shift_groups:
-        n = workload.noises[i].length(tail) + int(workload.largest_shift[i])
-        tables[i] = workload.noises[i].table(n)
-    return tables
+    used = [i for i, _, _ in workload.shift_groups]
+    lengths = {i: workload.noises[i].length(tail) + int(workload.largest_shift[i]) for i in used}
+    if sum(lengths.values()) > LARGEST_TABLES:
+        longest = max(used, key=lengths.__getitem__)
+        raise TooLarge(
+            f"the noises need tables of {sum(lengths.values()):,} entries in all, more than "
+            f"{LARGEST_TABLES:,}; the longest is that of {workload.noises[longest]}: lower r or "
+            "move p away from 1, or evaluate fewer pairs at a time"
+        )
+    return {i: workload.noises[i].table(n) for i, n in lengths.items()}
 
 
 def tilt_factors(

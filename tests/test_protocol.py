@@ -234,3 +234,11 @@ def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
         found = run(workload, tables, plan)
         assert found.lower[0] <= truth.high, plan
         assert truth.low <= found.upper[0], plan
+
+
+def test_what_would_not_fit_into_memory_is_refused_at_once() -> None:
+    atoms = [(elements, NB(30.0, 1 - 1e-7)) for elements in accounting.ones(40).atoms]
+    with pytest.raises(accounting.TooLarge, match="entries"):
+        Protocol(Configuration.of(40, atoms, eps_central=0.9)).delta(1.0)
+    with pytest.raises(accounting.TooLarge, match="max_value"):
+        accounting.hubs(10**9)
