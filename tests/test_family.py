@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounting import Family, InvalidFamily, InvalidParameter, greedy, halves, hubs, ones, radix
@@ -28,6 +28,7 @@ def check(family: Family) -> None:
         assert abs(round(np.linalg.det(a.astype(float)))) == 1 or len(rows) > 60
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(2, 9))
 def test_named_families_invert(max_value: int, size: int) -> None:
     check(halves(max_value))
