@@ -32,12 +32,16 @@ _LARGEST_EXPONENT = 600.0
 
 @dataclass(frozen=True)
 class Survey:
-    """Per factor: log-moments on a grid of tilts, the cap on the loss, the mass above the cap."""
+    """Per factor: log-moments on a grid of tilts, the cap on the loss, the mass above the cap.
+
+    ``reach`` is the largest central offset, by which a loss of W may lie below that of its factor.
+    """
 
     tilts: FloatArray
     log_moment: FloatArray
     top: FloatArray
     central_top: FloatArray
+    reach: float
     aside: FloatArray
 
 
@@ -215,7 +219,9 @@ class Surveyor:
                 ]
             else:
                 log_moment[rows], top[rows], aside[rows] = m_out, t_out, a_out
-        return Survey(self.tilts, log_moment, top, central_top, aside)
+        central = workload.central
+        reach = central.step * int(central.mix[:, 0].max(initial=0)) if central is not None else 0.0
+        return Survey(self.tilts, log_moment, top, central_top, reach, aside)
 
 
 @dataclass(frozen=True)
@@ -330,8 +336,8 @@ def choose(
     windows = [_window(seen, look, a, eps, log_error) for a in usable]
     window = min(windows, key=lambda w: w.cost)
     density = min(look.kept, delta) * look.tilt * (1 + look.tilt)
-    wanted = math.sqrt(0.7 * gap * delta / (0.8 * look.splits * density)) * finer
-    step = min(wanted, COARSEST_STEP)
+    wanted = math.sqrt(0.7 * gap * delta / (0.8 * look.splits * density))
+    step = min(wanted, COARSEST_STEP) * finer
     room = max(4 * look.splits, 16) * step
     low = min(window.low, eps - room)
     high = max(window.high + 3 * look.splits * step, eps + room)
@@ -341,7 +347,7 @@ def choose(
     of_factor = seen.log_moment[:, a]
     smallest = float(of_factor[np.isfinite(of_factor)].min(initial=0.0))
     lowest = (smallest + min(window.log_tail, -5.0) - math.log(1e3 * look.splits)) / window.tilt
-    first = max(math.floor(lowest / step) - 1, -_MOST_CELLS)
+    first = max(math.floor((lowest - seen.reach) / step) - 1, -_MOST_CELLS)
     around = set(range(len(seen.tilts))) if thorough else window.proved_by | {a - 1, a + 1}
     around = around - {a, len(seen.tilts)}
     others = seen.tilts[sorted(around)]

@@ -242,3 +242,14 @@ def test_what_would_not_fit_into_memory_is_refused_at_once() -> None:
         Protocol(Configuration.of(40, atoms, eps_central=0.9)).delta(1.0)
     with pytest.raises(accounting.TooLarge, match="max_value"):
         accounting.hubs(10**9)
+
+
+def test_losses_of_w_far_below_the_grid_of_their_factor() -> None:
+    """The central offset lifts a loss of W that alone would lie below the grid."""
+    unit, double = (2.0, 0.11709465984652466), (2.0, 0.17877156924094736)
+    truth = divergence(2, [unit], double, 2.0, 0, 1, 0.0, tail=1e-12)
+    atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
+    found = Protocol(Configuration.of(2, atoms, eps_central=2.0)).pair(0, 1, 0.0, gap=0.01)
+    assert found.met
+    assert found.enclosure.lower <= truth.high
+    assert truth.low <= found.enclosure.upper
