@@ -53,7 +53,11 @@ class Delta:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Evaluators for one configuration; tables and factors are shared between calls."""
+    """Evaluators for one configuration.
+
+    With ``releases`` = T every answer is for T releases in which the same user makes the same
+    change (exact_view.md, Theorem 3); changes that differ between releases are not covered.
+    """
 
     configuration: Configuration
     releases: int = 1
