@@ -15,6 +15,8 @@ from accounting.family import Atom, Family, atom
 from accounting.negative_binomial import NegativeBinomial
 from accounting.noise import NoiseSum
 
+LARGEST_STEP = 34.0
+"""Of eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
 _LARGEST_FILE = 64 << 20
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms"}
 
@@ -36,10 +38,10 @@ class Configuration:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps_central", positive("eps_central", self.eps_central))
-        if self.eps_central / self.family.max_value > 300:
+        if self.eps_central / self.family.max_value > LARGEST_STEP:
             raise InvalidParameter(
                 f"eps_central = {self.eps_central} leaves no central noise at "
-                f"max_value = {self.family.max_value}; take at most 300 per unit"
+                f"max_value = {self.family.max_value}; take at most {LARGEST_STEP:g} per unit"
             )
         if self.eps is not None:
             object.__setattr__(self, "eps", not_negative("eps", self.eps))

@@ -175,12 +175,7 @@ class Protocol:
         found = [
             self.delta(eps, gap=gap, absolute=absolute, report=report).enclosure for eps in points
         ]
-        upper = np.minimum.accumulate([e.upper for e in found])
-        lower = np.maximum.accumulate([e.lower for e in found][::-1])[::-1]
-        return [
-            (eps, Enclosure(float(lo), float(up)))
-            for eps, lo, up in zip(points, lower, upper, strict=True)
-        ]
+        return list(zip(points, monotone(found), strict=True))
 
     def epsilon(
         self, delta: float, *, gap: float = 1e-3, report: Report | None = None
@@ -221,3 +216,10 @@ class Protocol:
             f"no eps up to {low!r} has delta <= {delta!r}: some outcome gives the input away with "
             "a larger probability; add noise to the atoms with negative shifts"
         )
+
+
+def monotone(found: Sequence[Enclosure]) -> list[Enclosure]:
+    """Enclosures of delta at increasing eps, tightened: the truth does not increase with eps."""
+    upper = np.minimum.accumulate([e.upper for e in found])
+    lower = np.maximum.accumulate([e.lower for e in found][::-1])[::-1]
+    return [Enclosure(float(lo), float(up)) for lo, up in zip(lower, upper, strict=True)]

@@ -13,6 +13,7 @@ import numpy as np
 
 from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
 from accounting.checks import gap_width, not_negative
+from accounting.protocol import monotone
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,12 +83,7 @@ def _curve(
         enclose(float(x))
         for x in track(grid, "profile", console=messages, disable=not messages.is_terminal)
     ]
-    upper = np.minimum.accumulate([e.upper for e in found])
-    lower = np.maximum.accumulate([e.lower for e in found][::-1])[::-1]
-    return [
-        (float(x), Enclosure(float(a), float(b)))
-        for x, a, b in zip(grid, lower, upper, strict=True)
-    ]
+    return list(zip(grid.tolist(), monotone(found), strict=True))
 
 
 def _machine(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from accounting import AccountingError, load, loads
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "max_value": 2,
     "eps": 1.0,
     "delta": 1e-6,
@@ -37,7 +38,7 @@ def changed(**changes: object) -> str:
 
 
 def with_atom(**changes: object) -> str:
-    return changed(atoms=[GOOD["atoms"][0], {**GOOD["atoms"][1], **changes}])  # type: ignore[index]
+    return changed(atoms=[GOOD["atoms"][0], {**GOOD["atoms"][1], **changes}])
 
 
 @pytest.mark.parametrize(
