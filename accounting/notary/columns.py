@@ -1,0 +1,90 @@
+"""The integer columns of a family, by peeling, and the values that no noise protects.
+
+An atom in which exactly one value is still undefined, and occurs once, defines that value.  This is
+any order of elimination in which every pivot is 1, so it accepts every triangular family without
+looking at magnitudes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flint import fmpz_mat
+
+from accounting.errors import Undecided
+from accounting.notary.mechanism import Atom
+
+UNIT: Atom = (-1, 1)
+Column = dict[Atom, int]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """c_0..c_max_value; ``exact`` if the atoms are as many as the values in use besides +1."""
+
+    of_input: tuple[Column, ...]
+    exact: bool
+
+
+def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
+    """Solve A c_v = 1_v (row +1 left out) for the inputs, over the integers."""
+    family = list(dict.fromkeys(atoms))
+    used = {-1, *range(2, max_value + 1), *(v for atom in family for v in atom)} - {1}
+    found: dict[int, Column] = {}
+    users: dict[int, list[Atom]] = {}
+    for atom in family:
+        for value in set(atom):
+            users.setdefault(value, []).append(atom)
+    open_values = {atom: set(atom) - {1} for atom in family}
+    ready = deque(sorted((atom for atom in family if len(open_values[atom]) == 1), key=len))
+    while ready:
+        atom = ready.popleft()
+        if not open_values[atom]:
+            continue
+        (value,) = open_values[atom]
+        if atom.count(value) != 1:
+            continue
+        column = Counter({atom: 1})
+        for other in atom:
+            if other not in (1, value):
+                column.subtract(found[other])
+        found[value] = {key: entry for key, entry in column.items() if entry}
+        for other_atom in users[value]:
+            open_values[other_atom].discard(value)
+            if len(open_values[other_atom]) == 1:
+                ready.append(other_atom)
+    for value in sorted(used, key=abs):
+        if value not in found:
+            raise Undecided(
+                f"value {value} cannot be separated from the others by whole atoms: no atom contains "
+                "it once besides values that are already separated"
+            )
+    inputs = ({}, {}, *(found[value] for value in range(2, max_value + 1)))
+    return Columns(inputs[: max_value + 1], exact=len(family) == len(used))
+
+
+def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
+    """An input whose message some linear statistic, untouched by all noise, gives away.
+
+    Such a statistic g vanishes on every atom and on +1 and -1 (the central noise) and not on the
+    input: the views with and without it have disjoint supports, so delta = 1 for the pair (value, 0).
+    """
+    family = list(dict.fromkeys(atoms))
+    seen = {value for atom in family for value in atom}
+    for value in range(2, max_value + 1):
+        if value not in seen:
+            return value
+    values = sorted(seen - {1, -1})
+    row = {value: i for i, value in enumerate(values)}
+    matrix = fmpz_mat(len(family), len(values))
+    for i, atom in enumerate(family):
+        for value in atom:
+            if value in row:
+                matrix[i, row[value]] += 1
+    kernel, dimension = matrix.nullspace()
+    for value in range(2, max_value + 1):
+        if any(kernel[row[value], k] != 0 for k in range(dimension)):
+            return value
+    return None

@@ -1,0 +1,214 @@
+"""Losses on a grid: what an outcome becomes in a proof from above and in one from below (notary.md).
+
+A *factor* is a measure on the multiples of the step h: coefficient i of the polynomial is the mass at
+(base + i) h, and ``infinite`` is the mass of outcomes that the other law cannot produce.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb, arb_poly
+
+from accounting.arrays import FloatArray, IntArray
+from accounting.notary.balls import ceil, floor
+from accounting.notary.tables import NoiseTable, Points
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A measure on the grid, and the mass at +infinity."""
+
+    base: int
+    poly: arb_poly
+    infinite: arb
+
+    @property
+    def top(self) -> int:
+        """The largest index that may carry mass; every loss is at most top * h or +infinity."""
+        return self.base + self.poly.length() - 1
+
+    def times(self, other: Factor) -> Factor:
+        infinite = 1 - (1 - self.infinite) * (1 - other.infinite)
+        return Factor(self.base + other.base, self.poly * other.poly, infinite)
+
+    def power(self, exponent: int) -> Factor:
+        if exponent == 1:
+            return self
+        infinite = 1 - (1 - self.infinite) ** exponent
+        return Factor(self.base * exponent, self.poly**exponent, infinite)
+
+    def above(self, index: int) -> Factor:
+        """Without the mass below an index that cannot matter (notary.md, section 4)."""
+        drop = min(max(0, index - self.base), self.poly.length())
+        if drop == 0:
+            return self
+        return Factor(self.base + drop, self.poly.right_shift(drop), self.infinite)
+
+    def moved(self, steps: int, weight: arb) -> Factor:
+        return Factor(self.base + steps, self.poly * weight, self.infinite * weight)
+
+
+def measure(masses: Mapping[int, arb], infinite: arb) -> Factor:
+    """The factor with these masses at these indices."""
+    if not masses:
+        return Factor(0, arb_poly([]), infinite)
+    base = min(masses)
+    coefficients = [arb(0)] * (max(masses) - base + 1)
+    for index, mass in masses.items():
+        coefficients[index - base] = mass
+    return Factor(base, arb_poly(coefficients), infinite)
+
+
+def total(factors: Iterable[Factor]) -> Factor:
+    """The sum of measures."""
+    parts = list(factors)
+    base = min(part.base for part in parts)
+    poly, infinite = arb_poly([]), arb(0)
+    for part in parts:
+        poly += part.poly.left_shift(part.base - base)
+        infinite += part.infinite
+    return Factor(base, poly, infinite)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs u..v of consecutive outcomes of a noise, by the cell of their loss under one shift.
+
+    A plan only: whatever it says, the bounds below hold.  Outcomes after ``last`` are not tabulated.
+    """
+
+    shift: int
+    start: IntArray
+    end: IntArray
+    bottom: int
+    top: int
+    last: int
+
+    def points(self) -> IntArray:
+        ends = np.concatenate(
+            [self.start, self.start - 1, self.end, [self.last, max(0, -self.shift) - 1]]
+        )
+        return np.maximum(np.concatenate([ends, ends + self.shift]), -1)
+
+
+def plan_runs(
+    log_mass: FloatArray, shift: int, h: float, clip: float, *, monotone: bool
+) -> Runs:
+    """Cut the outcomes where their loss enters another cell; at most about ``clip`` of the mass is
+    beyond the cells at either end, which are merged."""
+    first, last = max(0, -shift), len(log_mass) - 1 - max(0, shift)
+    here = log_mass[first : last + 1]
+    loss = here - log_mass[first + shift : last + 1 + shift]
+    cell = np.floor(loss / h).astype(np.int64)
+    order = np.argsort(loss, kind="stable")
+    mass = np.exp(here[order])
+    below = np.searchsorted(np.cumsum(mass), clip)
+    beyond = np.searchsorted(np.cumsum(mass[::-1]), clip)
+    low = int(cell[order[min(below, len(order) - 1)]])
+    high = int(cell[order[max(0, len(order) - 1 - beyond)]]) + 1
+    cell = np.clip(cell, low - 1, high)
+    cuts = np.ones(len(cell), bool)
+    if monotone:
+        cuts[1:] = cell[1:] != cell[:-1]
+    start = first + np.flatnonzero(cuts)
+    end = np.append(start[1:] - 1, last)
+    return Runs(shift, start, end, low, high, last)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Outcomes with total masses p and q under the two laws and all losses in [low, high] * h."""
+
+    p: arb
+    q: arb
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Groups:
+    """All outcomes of one noise under one shift.
+
+    ``certain`` is the mass of the outcomes that the other law cannot produce, ``rest`` that of the
+    outcomes after the table; losses from ``top`` on and below ``bottom`` are rare.
+    """
+
+    groups: tuple[Group, ...]
+    bottom: int
+    top: int
+    certain: arb
+    rest: arb
+
+
+def group(runs: Runs, at: Points, h: arb) -> Groups:
+    """The masses of the runs, and proven bounds on their losses.
+
+    A run of several outcomes is used only where the loss is monotone along it (the noise is
+    log-concave), so that its ends bound it.
+    """
+    a = runs.shift
+    found = []
+    for u, v in zip(runs.start.tolist(), runs.end.tolist(), strict=True):
+        losses = [(at.mass[z] / at.mass[z + a]).log() / h for z in ({u, v} if u != v else {u})]
+        low, high = min(map(floor, losses)), max(map(ceil, losses))
+        found.append(
+            Group(
+                at.total[v] - at.total[u - 1],
+                at.total[v + a] - at.total[max(u + a - 1, -1)],
+                low,
+                high if high > low else low + 1,
+            )
+        )
+    certain = at.total[max(0, -a) - 1]
+    return Groups(tuple(found), runs.bottom, runs.top, certain, 1 - at.total[runs.last])
+
+
+def dominating(groups: Groups, h: arb) -> Factor:
+    """From above: split each group between two grid points so that both masses are kept.
+
+    Losses from the top on become +infinity, losses below the bottom are raised.
+    """
+    masses: dict[int, arb] = defaultdict(lambda: arb(0))
+    infinite = groups.certain + groups.rest
+    cell = (-h).exp()
+    for g in groups.groups:
+        if g.low >= groups.top:
+            infinite += g.p
+            continue
+        if g.low < groups.bottom:
+            masses[max(g.high, groups.bottom)] += g.p
+            continue
+        far = cell ** (g.high - g.low)
+        near_mass = (g.q * (h * g.low).exp() - g.p * far) / (1 - far)
+        masses[g.low] += near_mass
+        masses[g.high] += g.p - near_mass
+    return measure(masses, infinite)
+
+
+def labelled(groups: Groups, h: arb) -> tuple[Factor, Factor]:
+    """From below: both laws of a label, the grid point nearest to a group's log-ratio."""
+    first: dict[int, arb] = defaultdict(lambda: arb(0))
+    second: dict[int, arb] = defaultdict(lambda: arb(0))
+    step = float(h.mid())
+    for g in groups.groups:
+        exact = float((g.p / g.q).log().mid()) / step
+        label = round(exact) if math.isfinite(exact) else g.low
+        label = min(max(label, groups.bottom), groups.top)
+        first[label] += g.p
+        second[label] += g.q
+    return measure(first, groups.certain), measure(second, arb(0))
+
+
+def grouped(
+    table: NoiseTable, shifts: Iterable[int], h: arb, clip: float, log_mass: FloatArray
+) -> dict[int, Groups]:
+    """Groups for several shifts of one noise, from one pass over its masses."""
+    step = float(h.mid())
+    plans = [plan_runs(log_mass, a, step, clip, monotone=table.log_concave) for a in shifts]
+    at = table.at(np.concatenate([plan.points() for plan in plans]))
+    return {plan.shift: group(plan, at, h) for plan in plans}

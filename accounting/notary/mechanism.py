@@ -1,0 +1,97 @@
+"""What is proved: a mechanism whose every parameter is an exact number.
+
+A negative binomial is given by p and either its event rate lambda (compound Poisson: Poisson(lambda)
+events, each a logarithmic(p) count; r = -lambda / log(1 - p) follows) or r itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from flint import arb
+
+from accounting.notary.balls import ball
+
+Atom = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ExactNoise:
+    """NB(r, p) by its event rate, or by r where no rate is given."""
+
+    p: Fraction
+    rate: Fraction | None = None
+    r: Fraction | None = None
+
+    def shape(self) -> arb:
+        """r, as a ball."""
+        if self.rate is not None:
+            return -ball(self.rate) / (1 - ball(self.p)).log()
+        assert self.r is not None
+        return ball(self.r)
+
+    def thinned(self, fraction: Fraction) -> ExactNoise:
+        """The noise of this fraction of the users: rate and r shrink alike."""
+        rate = None if self.rate is None else self.rate * fraction
+        return replace(self, rate=rate, r=None if self.r is None else self.r * fraction)
+
+
+@dataclass(frozen=True)
+class ExactCentral:
+    """The noise on +1 and on -1, each NB(share, q).
+
+    q = p where p is given, otherwise e^{-step}.  share = -rate / log(1 - q), or 1 where no rate is
+    given, times the fraction of the users who add noise.
+    """
+
+    p: Fraction | None = None
+    step: Fraction | None = None
+    rate: Fraction | None = None
+    fraction: Fraction = Fraction(1)
+
+    def loss(self) -> arb:
+        """-log q: the loss of a change by one in the sum."""
+        if self.p is not None:
+            return -ball(self.p).log()
+        assert self.step is not None
+        return ball(self.step)
+
+    def share(self) -> arb:
+        """r of the noise that the honest users add together."""
+        share = ball(self.fraction)
+        if self.rate is None:
+            return share
+        return -share * ball(self.rate) / (1 - (-self.loss()).exp()).log()
+
+    def deviation(self) -> arb:
+        """The distance in total variation of both noises together from NB(1, q) x NB(1, q).
+
+        NB(r, q) has Poisson(-r log(1 - q)) events, and two Poisson laws are at most as far apart as
+        their rates.
+        """
+        return 2 * abs(self.share() - 1) * -(1 - (-self.loss()).exp()).log()
+
+    def thinned(self, fraction: Fraction) -> ExactCentral:
+        return replace(self, fraction=self.fraction * fraction)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Inputs 0..max_value, independent noise on every atom, and the central noise.
+
+    An atom with an empty tuple has no noise.  Nothing is assumed about the set of atoms.
+    """
+
+    max_value: int
+    atoms: Mapping[Atom, tuple[ExactNoise, ...]]
+    central: ExactCentral
+
+    def thinned(self, fraction: Fraction) -> Mechanism:
+        """What is left when only this fraction of the users adds noise."""
+        atoms = {
+            atom: tuple(part.thinned(fraction) for part in parts)
+            for atom, parts in self.atoms.items()
+        }
+        return Mechanism(self.max_value, atoms, self.central.thinned(fraction))

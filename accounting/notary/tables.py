@@ -1,0 +1,115 @@
+"""The masses of a sum of negative binomials, twice: as doubles for planning, as balls for proofs.
+
+With G(x) = prod ((1 - p_i) / (1 - p_i x))^{r_i}, G' = G sum r_i p_i / (1 - p_i x) gives
+    (k + 1) g_{k+1} = sum r_i p_i T_i(k),   T_i(k) = g_k + p_i T_i(k - 1),
+a recurrence in positive terms.  Divided by g_k it becomes one for the ratios g_{k+1} / g_k, which
+neither overflow nor underflow; that is the form for doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+
+from accounting.arrays import FloatArray, IntArray
+from accounting.errors import TooLarge
+
+LONGEST = 1 << 25
+
+
+@dataclass(frozen=True)
+class Points:
+    """Masses and sums of masses at chosen points, as balls."""
+
+    mass: dict[int, arb]
+    total: dict[int, arb]
+
+
+class NoiseTable:
+    """The sum of NB(r_i, p_i), parameters given as balls."""
+
+    def __init__(self, parts: Sequence[tuple[arb, arb]]) -> None:
+        self.parts = tuple(parts)
+
+    @cached_property
+    def log_concave(self) -> bool:
+        """Proven when every r_i >= 1: each part is log-concave, and so are their convolutions."""
+        return all(r >= 1 for r, _ in self.parts)
+
+    @cached_property
+    def _doubles(self) -> list[tuple[float, float]]:
+        return [(float(r.mid()), float(p.mid())) for r, p in self.parts]
+
+    def log_masses(self, tail: float) -> FloatArray:
+        """Estimates of log g_0, log g_1, ... until about ``tail`` is left."""
+        parts = self._doubles
+        start = sum(r * math.log1p(-p) for r, p in parts)
+        size = self._length(tail)
+        if size > LONGEST:
+            raise TooLarge(
+                f"a noise with mean {sum(r * p / (1 - p) for r, p in parts):.4g} needs a table of "
+                f"{size:,} masses; the notary's limit is {LONGEST:,}"
+            )
+        if len(parts) == 1:
+            ((r, p),) = parts
+            k = np.arange(1, size)
+            return start + np.concatenate([[0.0], np.cumsum(np.log(p * (k - 1 + r) / k))])
+        ratios = np.empty(size)
+        ratios[0] = 1.0
+        weights = [r * p for r, p in parts]
+        decays = [p for _, p in parts]
+        inner = [1.0] * len(parts)
+        for k in range(1, size):
+            ratio = sum(map(float.__mul__, weights, inner)) / k
+            ratios[k] = ratio
+            inner = [1.0 + p * t / ratio for p, t in zip(decays, inner, strict=True)]
+        return start + np.cumsum(np.log(ratios))
+
+    def _length(self, tail: float) -> int:
+        """Chernoff: P[Z >= k] <= G(x) x^-k for 1 < x < 1 / max p."""
+        parts = self._doubles
+        limit = -math.log(max(p for _, p in parts))
+        best = math.inf
+        for share in np.geomspace(1e-4, 0.999, 48):
+            s = limit * share
+            log_g = sum(r * (math.log1p(-p) - math.log1p(-p * math.exp(s))) for r, p in parts)
+            best = min(best, (log_g - math.log(tail)) / s)
+        return math.ceil(max(best, 1.0)) + 2
+
+    def at(self, points: IntArray) -> Points:
+        """Masses and P[Z <= k] at the given points; -1 stands for the empty sum."""
+        wanted = np.unique(points)
+        mass: dict[int, arb] = {-1: arb(0)}
+        total: dict[int, arb] = {-1: arb(0)}
+        value = arb(1)
+        for r, p in self.parts:
+            value *= (1 - p) ** r
+        whole = value
+        k = 0
+        if len(self.parts) == 1:
+            ((r, p),) = self.parts
+            rise = p * r
+            for point in wanted[wanted >= 0].tolist():
+                while k < point:
+                    k += 1
+                    value = value * rise / k
+                    whole = whole + value
+                    rise = rise + p
+                mass[point], total[point] = value, whole
+            return Points(mass, total)
+        weights = [r * p for r, p in self.parts]
+        decays = [p for _, p in self.parts]
+        inner = [value] * len(self.parts)
+        for point in wanted[wanted >= 0].tolist():
+            while k < point:
+                k += 1
+                value = sum((w * t for w, t in zip(weights, inner, strict=True)), arb(0)) / k
+                inner = [value + p * t for p, t in zip(decays, inner, strict=True)]
+                whole = whole + value
+            mass[point], total[point] = value, whole
+        return Points(mass, total)
