@@ -49,9 +49,6 @@ class Factor:
             return self
         return Factor(self.base + drop, self.poly.right_shift(drop), self.infinite)
 
-    def moved(self, steps: int, weight: arb) -> Factor:
-        return Factor(self.base + steps, self.poly * weight, self.infinite * weight)
-
 
 def measure(masses: Mapping[int, arb], infinite: arb) -> Factor:
     """The factor with these masses at these indices."""
@@ -62,17 +59,6 @@ def measure(masses: Mapping[int, arb], infinite: arb) -> Factor:
     for index, mass in masses.items():
         coefficients[index - base] = mass
     return Factor(base, arb_poly(coefficients), infinite)
-
-
-def total(factors: Iterable[Factor]) -> Factor:
-    """The sum of measures."""
-    parts = list(factors)
-    base = min(part.base for part in parts)
-    poly, infinite = arb_poly([]), arb(0)
-    for part in parts:
-        poly += part.poly.left_shift(part.base - base)
-        infinite += part.infinite
-    return Factor(base, poly, infinite)
 
 
 @dataclass(frozen=True)

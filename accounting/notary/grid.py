@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cache
 from typing import Literal
 
-from flint import arb
+from flint import arb, arb_poly
 
 from accounting.arrays import FloatArray
 from accounting.notary.balls import floor
 from accounting.notary.columns import UNIT, Column
-from accounting.notary.factors import Factor, Groups, dominating, grouped, labelled, total
+from accounting.notary.factors import Factor, Groups, dominating, grouped, labelled
 from accounting.notary.mechanism import Atom
 from accounting.notary.tables import NoiseTable
 
@@ -46,10 +48,11 @@ def change(j: int, k: int, before: Column, after: Column) -> Change:
 
 
 class Grid:
-    """The factors with step h = loss / divisions, where loss = eps_central / max_value.
+    """The factors with step h = ``ratio`` * loss, where loss = eps_central / max_value.
 
-    So the offsets of the central noise are multiples of h.  ``clip`` bounds, roughly, the mass that
-    each factor moves to +infinity.
+    The offsets of the central noise are multiples of the loss.  Where ratio is 1/m they lie on the
+    grid; otherwise they are split like any other loss.  ``clip`` bounds, roughly, the mass that each
+    factor moves to +infinity.
     """
 
     def __init__(
@@ -57,13 +60,13 @@ class Grid:
         tables: dict[Atom, NoiseTable],
         log_masses: dict[Atom, FloatArray],
         loss: arb,
-        divisions: int,
+        ratio: Fraction,
         clip: float,
         releases: int,
     ) -> None:
         self.tables, self.log_masses = tables, log_masses
-        self.loss, self.divisions, self.clip, self.releases = loss, divisions, clip, releases
-        self.h = loss / divisions
+        self.loss, self.ratio, self.clip, self.releases = loss, ratio, clip, releases
+        self.h = loss * ratio.numerator / ratio.denominator
         self.q = (-loss).exp()
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
@@ -95,49 +98,64 @@ class Grid:
                 self._factors[atom, shift, "p"], self._factors[atom, shift, "q"] = p, q
         return self._factors[key]
 
-    @cached_property
-    def _ends(self) -> tuple[arb, arb]:
-        return 1 / (1 + self.q), (1 - self.q) / (1 + self.q)
-
-    def central(self, c: Change, side: Side, lowest: int) -> Factor:
-        """The mixture over the central noise; components that stay below ``lowest`` are left out,
-        but for their mass at +infinity."""
-        n, first, m = c.distance, c.first_shift, self.divisions
-        end, inner = self._ends
-        parts = []
+    @cache  # noqa: B019 - a grid lives as long as its cache is wanted
+    def offsets(self, n: int, side: Side) -> tuple[tuple[int, int, arb], ...]:
+        """(i, index, weight): the law of the central offset (n - 2i) * loss on the grid, with the
+        shift first + i of W that goes with it."""
+        end, inner = 1 / (1 + self.q), (1 - self.q) / (1 + self.q)
+        cell = (-self.h).exp()
+        out = []
         for i in range(n + 1):
-            steps = (n - 2 * i) * m
-            factor = self.factor(UNIT, first + i, side)
             weight = self.q**i * (inner if 0 < i < n else end)
+            exact = (n - 2 * i) / self.ratio
+            low = math.floor(exact)
             if side == "q":
                 weight *= (-self.loss * (n - 2 * i)).exp()
-            if factor.top + steps < lowest:
-                factor = Factor(lowest - steps, factor.poly * 0, factor.infinite)
-            parts.append(factor.moved(steps, weight))
-        return total(parts)
+            if side != "above" or exact == low:
+                out.append((i, round(exact), weight))
+                continue
+            part = exact - low
+            left = ((-self.h * part.numerator / part.denominator).exp() - cell) / (1 - cell)
+            out += [(i, low, weight * left), (i, low + 1, weight * (1 - left))]
+        return tuple(out)
+
+    def central(self, c: Change, side: Side, lowest: int) -> Factor:
+        """The mixture over the central noise, without finite losses below ``lowest``."""
+        parts, infinite = [], arb(0)
+        for i, index, weight in self.offsets(c.distance, side):
+            factor = self.factor(UNIT, c.first_shift + i, side)
+            infinite += factor.infinite * weight
+            if factor.top + index >= lowest:
+                parts.append((factor.above(lowest - index), index, weight))
+        base = min((f.base + index for f, index, _ in parts), default=lowest)
+        poly = arb_poly([])
+        for factor, index, weight in parts:
+            poly += (factor.poly * weight).left_shift(factor.base + index - base)
+        return Factor(base, poly, infinite)
 
     def product(self, c: Change, side: Side, threshold: int) -> Factor:
         """The law of the whole loss, without finite losses below ``threshold``."""
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
         plain.sort(key=lambda f: f.poly.length())
-        n, m = c.distance, self.divisions
         central_top = max(
-            self.factor(UNIT, c.first_shift + i, side).top + (n - 2 * i) * m for i in range(n + 1)
+            self.factor(UNIT, c.first_shift + i, side).top + index
+            for i, index, _ in self.offsets(c.distance, side)
         )
         spare = times * (central_top + sum(f.top for f in plain)) - threshold
         if spare < 0:
             return self._certain(plain, c, side, threshold)
         # a loss more than ``spare`` below a factor's top cannot reach the threshold
-        out = self.central(c, side, central_top - spare).above(central_top - spare).power(times)
-        reach = times * central_top
+        out = self.central(c, side, central_top - spare).power(times).above(
+            times * central_top - spare
+        )
         product: Factor | None = None
         for factor in plain:
             part = factor.above(factor.top - spare).power(times)
             product = part if product is None else product.times(part)
             product = product.above(product.top - spare)
         if product is not None:
-            out = out.above(reach - spare).times(product)
+            out = out.times(product)
         return out.above(threshold)
 
     def _certain(self, plain: list[Factor], c: Change, side: Side, threshold: int) -> Factor:

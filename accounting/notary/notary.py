@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -18,25 +19,38 @@ from flint import arb
 from accounting.arrays import FloatArray
 from accounting.enclosure import Enclosure
 from accounting.notary.balls import above, ball, below, precision
-from accounting.notary.columns import UNIT, Columns, columns
+from accounting.notary.columns import UNIT, Columns, columns, silent_value
 from accounting.notary.grid import Change, Grid, change
 from accounting.notary.mechanism import Atom, Mechanism
+from accounting.notary.processes import in_processes
 from accounting.notary.tables import NoiseTable
 
+Pair = tuple[int, int]
 Report = Callable[[str], None]
+GAP = 1e-4
+LOOSE = 1e-2
+"""The gap that is enough once a claim is decided."""
 _COARSE = 6.0
 """Grid cells per standard deviation of the loss to begin with."""
 _FINEST = 1 << 21
+"""Grid cells up to eps at which refining ends."""
 _SMALLEST = 1e-300
+_CANDIDATES = 2
+"""Pairs per grid that are tried as the worst one."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """delta at one eps over all ordered pairs."""
+    """delta at one eps over all ordered pairs that were asked for.
+
+    ``worst_pair`` attains the lower bound; no pair exceeds the upper one.  ``exact`` is False for a
+    set of atoms with more atoms than values, where only upper bounds mean anything (the lower one is
+    0).  ``deviation`` is what the deployed sampler adds, inside the bounds already.
+    """
 
     eps: float
     enclosure: Enclosure
-    worst_pair: tuple[int, int]
+    worst_pair: Pair
     met: bool
     exact: bool
     pairs: int
@@ -44,15 +58,24 @@ class Finding:
     deviation: float
 
 
+@dataclass(frozen=True)
 class Notary:
-    """Proofs about one mechanism whose central noise is NB(1, q) up to a counted deviation."""
+    """Proofs about one mechanism, for T releases in which the same user makes the same change."""
 
-    def __init__(self, mechanism: Mechanism, *, releases: int = 1) -> None:
-        self.mechanism, self.releases = mechanism, releases
+    mechanism: Mechanism
+    releases: int = 1
+
+    @cached_property
+    def disclosed(self) -> Pair | None:
+        """A pair of inputs that every view tells apart: delta = 1 whatever eps is."""
+        noisy = [atom for atom, parts in self.mechanism.atoms.items() if parts]
+        value = silent_value(self.mechanism.max_value, noisy)
+        return None if value is None else (value, 0)
 
     @cached_property
     def columns(self) -> Columns:
-        return columns(self.mechanism.max_value, {UNIT: None, **self.mechanism.atoms})
+        noisy = [atom for atom, parts in self.mechanism.atoms.items() if parts]
+        return columns(self.mechanism.max_value, [UNIT, *noisy])
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -65,92 +88,156 @@ class Notary:
         self,
         eps: float,
         *,
-        gap: float = 1e-4,
-        scale: float = 1e-6,
+        gap: float = GAP,
+        claim: float | None = None,
+        pairs: Collection[Pair] | None = None,
+        deadline: float = math.inf,
         report: Report | None = None,
     ) -> Finding:
-        """Bounds whose relative distance is at most ``gap`` if ``met``; ``scale`` is a first guess."""
-        say = report or (lambda _: None)
+        """delta(eps), to relative gap ``gap`` if ``met``.
+
+        A claim that is decided ends the work at a gap of ``LOOSE``.  ``pairs`` restricts the proof
+        to these; ``deadline`` is on the clock of ``time.monotonic``.
+        """
+        if self.disclosed is not None:
+            return Finding(eps, Enclosure(1.0, 1.0), self.disclosed, True, True, 1, 0, 0.0)
+        changes = self.changes
+        if pairs is not None:
+            wanted = set(pairs)
+            changes = [c for c in changes if c.pair in wanted]
+        scale = claim if claim is not None else 1e-6
+        terms = 2 + max(len(c.shifts) for c in changes)
         while True:
-            clip = max(scale, _SMALLEST) * gap / (20 * (2 + max(len(c.shifts) for c in self.changes)))
-            clip /= self.releases
+            clip = scale * gap / (20 * terms * self.releases)
             bits = max(128, 96 + math.ceil(-1.25 * math.log2(clip)))
             with precision(bits):
-                found = self._refined(ball(eps), gap, clip, say)
-                upper, lower, worst, met = found
-                if upper < scale / 8 and scale > _SMALLEST:
-                    scale = max(upper, scale**2 if scale < 1e-3 else scale / 1e3, _SMALLEST)
+                search = _Search(self, ball(eps), gap, claim, clip, scale, deadline, report)
+                search.run(changes)
+                if search.upper < scale / 8 and scale > _SMALLEST and time.monotonic() < deadline:
+                    scale = max(search.upper, scale**2 if scale < 1e-2 else scale / 100, _SMALLEST)
                     continue
-                deviation = (1 + ball(eps).exp()) * self.mechanism.central.deviation() * self.releases
-                enclosure = Enclosure(
-                    max(0.0, below(ball(lower) - deviation)) if self.columns.exact else 0.0,
-                    min(1.0, above(ball(upper) + deviation)),
-                )
+                extra = (1 + ball(eps).exp()) * self.mechanism.central.deviation() * self.releases
+                lower = max(0.0, below(ball(search.lower) - extra)) if self.columns.exact else 0.0
                 return Finding(
-                    eps, enclosure, worst, met, self.columns.exact, len(self.changes), bits,
-                    above(deviation),
+                    eps=eps,
+                    enclosure=Enclosure(lower, min(1.0, above(ball(search.upper) + extra))),
+                    worst_pair=search.worst,
+                    met=search.met,
+                    exact=self.columns.exact,
+                    pairs=len(changes),
+                    precision=bits,
+                    deviation=above(extra),
                 )
 
-    def _tables(self) -> dict[Atom, NoiseTable]:
-        q = (-2 * self.mechanism.central.loss()).exp()
-        out = {}
-        for atom in {UNIT: None, **self.mechanism.atoms}:
-            parts = [(x.shape(), ball(x.p)) for x in self.mechanism.atoms.get(atom, ())]
-            if atom == UNIT:
-                parts.append((arb(1), q))
-            out[atom] = NoiseTable(parts)
+    def tables(self) -> dict[Atom, NoiseTable]:
+        """The noises at the working precision; W = M + noise of {-1, +1} in place of the latter."""
+        atoms = self.mechanism.atoms
+        out = {
+            atom: NoiseTable([(part.shape(), ball(part.p)) for part in parts])
+            for atom, parts in atoms.items()
+            if parts
+        }
+        unit = out[UNIT].parts if UNIT in out else ()
+        out[UNIT] = NoiseTable([*unit, (arb(1), (-2 * self.mechanism.central.loss()).exp())])
         return out
 
-    def _refined(
-        self, eps: arb, gap: float, clip: float, say: Report
-    ) -> tuple[float, float, tuple[int, int], bool]:
-        tables = self._tables()
-        logs = {atom: table.log_masses(clip / 4) for atom, table in tables.items()}
-        loss = self.mechanism.central.loss()
-        spread = self._spread(logs)
-        divisions = max(1, round(float(loss.mid()) * _COARSE / spread))
-        upper = {c.pair: 1.0 for c in self.changes}
-        lower, worst = 0.0, self.changes[0].pair
-        pending = self.changes
+
+class _Search:
+    """Finer and finer grids for the pairs that can still be the worst one."""
+
+    def __init__(
+        self,
+        notary: Notary,
+        eps: arb,
+        gap: float,
+        claim: float | None,
+        clip: float,
+        scale: float,
+        deadline: float,
+        report: Report | None,
+    ) -> None:
+        self.notary, self.eps, self.gap, self.claim = notary, eps, gap, claim
+        self.clip, self.scale, self.deadline = clip, scale, deadline
+        self.report = report or (lambda _: None)
+        self.upper, self.lower, self.met = 1.0, 0.0, False
+        self.worst: Pair = (0, 1)
+
+    def run(self, changes: list[Change]) -> None:
+        notary = self.notary
+        tables = notary.tables()
+        reach = _reach(changes)
+        logs = {a: tables[a].log_masses(self.clip / 4, shift) for a, shift in reach.items()}
+        loss = notary.mechanism.central.loss()
+        ratio = _tidy(_spread(logs, changes) / (_COARSE * float(loss.mid())))
+        upper = {c.pair: 1.0 for c in changes}
+        self.worst = changes[0].pair
+        pending = changes
         while True:
-            grid = Grid(tables, logs, loss, divisions, clip, self.releases)
-            t0 = time.time()
+            grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases)
+            self.report(f"{len(pending):,} of {len(changes):,} pairs, grid {float(grid.h.mid()):.3g}")
             grid.prepare(pending)
-            t1 = time.time()
-            for c in pending:
-                upper[c.pair] = min(upper[c.pair], above(grid.upper(c, eps)))
-            t2 = time.time()
+            found = in_processes(lambda c: self._upper(grid, c), pending)
+            for c, bound in zip(pending, found, strict=True):
+                upper[c.pair] = min(upper[c.pair], bound)
             pending = sorted(pending, key=lambda c: -upper[c.pair])
-            for c in pending[:2]:
-                found = below(grid.lower(c, eps))
-                if found > lower:
-                    lower, worst = found, c.pair
-            highest = max(upper.values())
-            say(f"m={divisions} pending {len(pending)} {lower:.6g} {highest:.6g} prep {t1-t0:.2f} up {t2-t1:.2f}")
-            if highest - lower <= gap * highest:
-                return highest, lower, worst, True
-            if divisions * float(eps.mid()) / float(loss.mid()) > _FINEST:
-                return highest, lower, worst, False
-            pending = [c for c in pending if upper[c.pair] * (1 - gap) > lower]
-            error = (highest - lower) / highest
-            divisions *= round(min(max(1.2 * math.sqrt(error / gap), 2), 4))
+            for c in pending[:_CANDIDATES]:
+                bound = below(grid.lower(c, self.eps))
+                if bound > self.lower:
+                    self.lower, self.worst = bound, c.pair
+            self.upper = max(upper.values())
+            cells = float(self.eps.mid() / grid.h.mid())
+            if self._enough() or cells > _FINEST or time.monotonic() > self.deadline:
+                return
+            pending = [c for c in pending if upper[c.pair] * (1 - self.gap) > self.lower]
+            error = (self.upper - self.lower) / self.upper
+            ratio = _tidy(float(ratio) / min(max(1.2 * math.sqrt(error / self.gap), 2), 4))
 
-    def _spread(self, logs: dict[Atom, FloatArray]) -> float:
-        """The standard deviation of the noises' part of the loss, largest over the changes."""
-        seen: dict[tuple[Atom, int], float] = {}
+    def _upper(self, grid: Grid, c: Change) -> float:
+        return above(grid.upper(c, self.eps)) if time.monotonic() < self.deadline else 1.0
 
-        def variance(atom: Atom, shift: int) -> float:
-            if (atom, shift) not in seen:
-                log = logs[atom]
-                first, last = max(0, -shift), len(log) - max(0, shift)
-                loss = log[first:last] - log[first + shift : last + shift]
-                mass = np.exp(log[first:last])
-                mean = float(mass @ loss)
-                seen[atom, shift] = float(mass @ (loss - mean) ** 2)
-            return seen[atom, shift]
+    def _enough(self) -> bool:
+        if self.upper < self.scale / 8:
+            return True  # the caller goes on with a smaller scale
+        gap = self.upper - self.lower
+        self.met = gap <= self.gap * self.upper
+        claim = self.claim
+        decided = claim is not None and (self.upper <= claim or self.lower > claim)
+        return self.met or (decided and gap <= LOOSE * self.upper)
 
-        widest = max(
-            variance(UNIT, c.first_shift) + sum(variance(a, s) for a, s in c.shifts)
-            for c in self.changes
-        )
-        return math.sqrt(max(widest, 1e-12))
+
+def _reach(changes: list[Change]) -> dict[Atom, int]:
+    """The largest shift of every noise, either way."""
+    reach = {UNIT: 0}
+    for c in changes:
+        for atom, shift in c.shifts:
+            reach[atom] = max(reach.get(atom, 0), abs(shift))
+        first = c.first_shift
+        reach[UNIT] = max(reach[UNIT], abs(first), abs(first + c.distance))
+    return reach
+
+
+def _spread(logs: dict[Atom, FloatArray], changes: list[Change]) -> float:
+    """The standard deviation of the noises' part of the loss, largest over the changes."""
+    seen: dict[tuple[Atom, int], float] = {}
+
+    def variance(atom: Atom, shift: int) -> float:
+        if (atom, shift) not in seen:
+            log = logs[atom]
+            first, last = max(0, -shift), len(log) - max(0, shift)
+            if first >= last:
+                return 0.0
+            loss = log[first:last] - log[first + shift : last + shift]
+            mass = np.exp(log[first:last])
+            mean = float(mass @ loss)
+            seen[atom, shift] = float(mass @ (loss - mean) ** 2)
+        return seen[atom, shift]
+
+    widest = max(
+        variance(UNIT, c.first_shift) + sum(variance(a, s) for a, s in c.shifts) for c in changes
+    )
+    return math.sqrt(max(widest, 1e-12))
+
+
+def _tidy(ratio: float) -> Fraction:
+    """About this ratio, and a whole number or one over a whole number."""
+    return Fraction(round(ratio)) if ratio >= 1 else Fraction(1, math.ceil(1 / ratio))

@@ -45,11 +45,11 @@ class NoiseTable:
     def _doubles(self) -> list[tuple[float, float]]:
         return [(float(r.mid()), float(p.mid())) for r, p in self.parts]
 
-    def log_masses(self, tail: float) -> FloatArray:
-        """Estimates of log g_0, log g_1, ... until about ``tail`` is left."""
+    def log_masses(self, tail: float, beyond: int) -> FloatArray:
+        """Estimates of log g_0, log g_1, ..., ``beyond`` more than until about ``tail`` is left."""
         parts = self._doubles
         start = sum(r * math.log1p(-p) for r, p in parts)
-        size = self._length(tail)
+        size = self._length(tail) + beyond
         if size > LONGEST:
             raise TooLarge(
                 f"a noise with mean {sum(r * p / (1 - p) for r, p in parts):.4g} needs a table of "

@@ -1,0 +1,43 @@
+"""Independent proofs on all cores: python-flint holds the interpreter's lock, so by processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+_FEWEST = 64
+"""Items below which starting processes is not worth it."""
+_task: Callable[[Any], float] | None = None
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+
+
+def _run(item: Any) -> float:
+    assert _task is not None
+    return _task(item)
+
+
+def in_processes(task: Callable[[Item], float], items: Sequence[Item]) -> list[float]:
+    """``task`` of every item, in order.
+
+    Workers are forked, so they see the task and all it refers to without a copy; where the system
+    cannot fork, or there is one core, everything runs here.
+    """
+    global _task  # noqa: PLW0603 - what a forked worker inherits
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(items) < _FEWEST or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():
+        return [task(item) for item in items]
+    _task = task
+    try:
+        context = multiprocessing.get_context("fork")
+        with context.Pool(cores, initializer=_ignore_interrupts) as pool:
+            return pool.map(_run, items, chunksize=max(1, min(256, len(items) // (8 * cores))))
+    finally:
+        _task = None

@@ -1,0 +1,92 @@
+"""delta of small protocols from the raw message counts, by enumeration with mpmath.
+
+Max_value 1 with the atom {-1, 1}, and 2 with {2, -1, -1} besides.  Counts only: no change of basis.
+Masses come from mpmath and are then rounded to whole multiples of 2^-160, on which everything is
+exact; the rounding and the tails are inside the bracket.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+from truth import Bracket, masses
+
+_BITS = 160
+Law = np.ndarray[Any, np.dtype[np.object_]]
+
+
+def delta(
+    unit: tuple[float, float],
+    double: tuple[float, float] | None,
+    eps_central: float,
+    eps: float,
+    *,
+    share: float = 1.0,
+    tail: float = 1e-13,
+) -> tuple[Bracket, tuple[int, int]]:
+    """Over all ordered pairs, and the pair that attains it.  ``share`` is r of the central noises."""
+    with mp.workdps(60):
+        top = 1 if double is None else 2
+        cut = mp.mpf(tail)
+        q = mp.exp(-mp.mpf(eps_central) / top)
+        g, lost = _whole(*unit, cut)
+        f, left = _whole(share, q, cut)
+        lost += 2 * left
+        law = _plus_and_minus(g, f)
+        twos, left = ([1 << _BITS], mp.mpf(0)) if double is None else _whole(*double, cut)
+        lost += left
+        scale = mp.exp(mp.mpf(eps))
+        factor = int(scale * (1 << _BITS))
+        slack = (lost + mp.mpf(10) ** -30) * (1 + scale)
+        at = [(0, 0), (1, 0), (0, 1)][: top + 1]  # what an input adds to the counts of +1 and 2
+        best, worst = mp.mpf(-1), (0, 1)
+        for j, k in permutations(range(top + 1), 2):
+            whole = _divergence(law, twos, at[j], at[k], factor)
+            found = mp.mpf(whole) / (1 << _BITS)
+            if found > best:
+                best, worst = found, (j, k)
+        return Bracket(best - slack, best + slack), worst
+
+
+def _whole(r: float, p: mp.mpf, cut: mp.mpf) -> tuple[list[int], mp.mpf]:
+    found, left = masses(r, p, cut)
+    return [int(mass * (1 << _BITS)) for mass in found], left
+
+
+def _plus_and_minus(g: list[int], f: list[int]) -> Law:
+    """Counts of (+1, -1): n of the atom, plus one central noise on each."""
+    central = np.multiply.outer(np.array(f, object), np.array(f, object)) >> _BITS
+    size = len(g) + len(f)
+    law = np.full((size, size), 0, object)
+    for n, mass in enumerate(g):
+        law[n : n + len(f), n : n + len(f)] += central * mass
+    return law >> _BITS
+
+
+def _moved(law: Law, plus: int, minus: int) -> Law:
+    """law[i + plus, k + minus] at (i, k), zero outside."""
+    out = np.full(law.shape, 0, object)
+    n, m = law.shape
+    if abs(plus) < n and abs(minus) < m:
+        out[max(0, -plus) : n - max(0, plus), max(0, -minus) : m - max(0, minus)] = law[
+            max(0, plus) : n - max(0, -plus), max(0, minus) : m - max(0, -minus)
+        ]
+    return out
+
+
+def _divergence(
+    law: Law, twos: list[int], before: tuple[int, int], after: tuple[int, int], factor: int
+) -> int:
+    """Sum of (P - e^eps Q)_+; an atom's two comes with two messages -1, an input's with none."""
+    plus, two = before[0] - after[0], before[1] - after[1]
+    # the same counts from the other input: n + two atoms, so 2 two messages -1 less from elsewhere
+    other = _moved(law, plus, -2 * two) * factor >> _BITS
+    total = 0
+    for n, mass in enumerate(twos):
+        m = n + two
+        rival = twos[m] if 0 <= m < len(twos) else 0
+        total += np.maximum(law * mass - other * rival, 0).sum() >> _BITS
+    return int(total)
