@@ -22,6 +22,7 @@ from accounting.errors import (
     InvalidParameter,
     TooLarge,
     Undecided,
+    Violated,
 )
 from accounting.family import Family, greedy, halves, hubs, ones, radix
 from accounting.hockey_stick import LinearQueries, product_divergence
@@ -45,6 +46,7 @@ __all__ = [
     "Protocol",
     "TooLarge",
     "Undecided",
+    "Violated",
     "composition_bound",
     "greedy",
     "halves",

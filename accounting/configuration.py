@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accounting import strict_json
 from accounting.checks import not_negative, positive, probability, whole
 from accounting.errors import AccountingError, InvalidConfiguration, InvalidParameter
 from accounting.family import Atom, Family, atom
@@ -17,7 +17,6 @@ from accounting.noise import NoiseSum
 
 LARGEST_STEP = 34.0
 """Of eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
-_LARGEST_FILE = 64 << 20
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms"}
 
 
@@ -99,73 +98,82 @@ class Configuration:
 
 def load(path: Path) -> Configuration:
     """Read a configuration file; every error is an AccountingError that names the cause."""
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise InvalidConfiguration(f"{path} is larger than {_LARGEST_FILE >> 20} MiB")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidConfiguration(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidConfiguration(f"{path} is not UTF-8: {error.reason}") from error
-    return loads(text, source=str(path))
+    return loads(strict_json.read_text(path), source=str(path))
 
 
 def loads(text: str, *, source: str = "the configuration") -> Configuration:
     """Parse the JSON text of a configuration."""
+    data = strict_json.parse(text, source=source)
     try:
-        data = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
-    except AccountingError as error:
-        raise InvalidConfiguration(f"{source}: {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidConfiguration(f"{source} is not JSON: {error}") from error
-    try:
-        return _parse(data)
+        return Proposal.of(data).configuration()
     except AccountingError as error:
         raise type(error)(f"{source}: {error}") from error
 
 
-def _no_duplicates(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(items)
-    if len(out) != len(items):
-        names = [name for name, _ in items]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise InvalidConfiguration(f"the key {repeated!r} is given twice")
-    return out
+@dataclass(frozen=True)
+class Proposal:
+    """What a configuration file says, number by number; it may leave messages without noise.
 
+    Doubles are taken as the exact numbers they are; r = 0 or p = 0 is no noise.
+    """
 
-def _no_constants(name: str) -> Any:
-    raise InvalidConfiguration(f"{name} is not a number here")
+    max_value: int
+    atoms: tuple[tuple[Atom, float, float], ...]
+    eps_central: float
+    eps: float | None
+    delta: float | None
+    n: int | None
 
-
-def _parse(data: Any) -> Configuration:
-    if not isinstance(data, dict):
-        raise InvalidConfiguration("expected a JSON object with " + ", ".join(sorted(_KEYS)))
-    unknown = sorted(set(data) - _KEYS)
-    if unknown:
-        raise InvalidConfiguration(
-            f"unknown key {unknown[0]!r}; known: " + ", ".join(sorted(_KEYS))
+    @staticmethod
+    def of(data: Any) -> Proposal:
+        """From decoded JSON, with nothing unknown in it."""
+        if not isinstance(data, dict):
+            raise InvalidConfiguration("expected a JSON object with " + ", ".join(sorted(_KEYS)))
+        unknown = sorted(set(data) - _KEYS)
+        if unknown:
+            raise InvalidConfiguration(
+                f"unknown key {unknown[0]!r}; known: " + ", ".join(sorted(_KEYS))
+            )
+        for key in ("max_value", "eps_central", "atoms"):
+            if key not in data:
+                raise InvalidConfiguration(f"the key {key!r} is missing")
+        if not isinstance(data["atoms"], list):
+            raise InvalidConfiguration(f"'atoms' must be a list, not {data['atoms']!r:.80}")
+        eps, delta, n = (data.get(key) for key in ("eps", "delta", "n"))
+        return Proposal(
+            whole("max_value", data["max_value"], least=1),
+            tuple(_entry(i, entry) for i, entry in enumerate(data["atoms"])),
+            positive("eps_central", data["eps_central"]),
+            None if eps is None else not_negative("eps", eps),
+            None if delta is None else probability("delta", delta),
+            None if n is None else whole("n", n, least=1),
         )
-    for key in ("max_value", "eps_central", "atoms"):
-        if key not in data:
-            raise InvalidConfiguration(f"the key {key!r} is missing")
-    if not isinstance(data["atoms"], list):
-        raise InvalidConfiguration(f"'atoms' must be a list, not {data['atoms']!r}")
-    atoms = []
-    for i, entry in enumerate(data["atoms"]):
-        if not isinstance(entry, dict) or set(entry) != {"atom", "r", "p"}:
-            raise InvalidConfiguration(f"atoms[{i}] must have exactly the keys atom, r and p")
-        if not isinstance(entry["atom"], list):
-            raise InvalidConfiguration(f"atoms[{i}].atom = {entry['atom']!r} must be a list")
-        noise = NegativeBinomial(
-            positive(f"r of atom {entry['atom']}", entry["r"]),
-            probability(f"p of atom {entry['atom']}", entry["p"]),
+
+    def configuration(self) -> Configuration:
+        """For the evaluators, which need noise everywhere."""
+        atoms = []
+        for elements, r, p in self.atoms:
+            positive(f"r of atom {list(elements)}", r)
+            probability(f"p of atom {list(elements)}", p)
+            atoms.append((elements, NegativeBinomial(r, p)))
+        return Configuration.of(
+            self.max_value,
+            atoms,
+            eps_central=self.eps_central,
+            eps=self.eps,
+            delta=self.delta,
+            n=self.n,
         )
-        atoms.append((entry["atom"], noise))
-    return Configuration.of(
-        data["max_value"],
-        atoms,
-        eps_central=data["eps_central"],
-        eps=data.get("eps"),
-        delta=data.get("delta"),
-        n=data.get("n"),
-    )
+
+
+def _entry(i: int, entry: Any) -> tuple[Atom, float, float]:
+    if not isinstance(entry, dict) or set(entry) != {"atom", "r", "p"}:
+        raise InvalidConfiguration(f"atoms[{i}] must have exactly the keys atom, r and p")
+    if not isinstance(entry["atom"], list):
+        raise InvalidConfiguration(f"atoms[{i}].atom = {entry['atom']!r:.80} must be a list")
+    elements = atom(entry["atom"])
+    r = not_negative(f"r of atom {entry['atom']}", entry["r"])
+    p = not_negative(f"p of atom {entry['atom']}", entry["p"])
+    if p >= 1:
+        raise InvalidParameter(f"p of atom {entry['atom']} = {p} must be less than 1")
+    return elements, r, p

@@ -25,3 +25,7 @@ class TooLarge(AccountingError):
 
 class Undecided(AccountingError):
     """The bounds cannot be brought as close together as was asked."""
+
+
+class Violated(AccountingError):
+    """A claim that was disproved."""

@@ -82,9 +82,7 @@ class Runs:
         return np.maximum(np.concatenate([ends, ends + self.shift]), -1)
 
 
-def plan_runs(
-    log_mass: FloatArray, shift: int, h: float, clip: float, *, monotone: bool
-) -> Runs:
+def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monotone: bool) -> Runs:
     """Cut the outcomes where their loss enters another cell; at most about ``clip`` of the mass is
     beyond the cells at either end, which are merged."""
     first, last = max(0, -shift), len(log_mass) - 1 - max(0, shift)

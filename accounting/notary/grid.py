@@ -146,8 +146,10 @@ class Grid:
         if spare < 0:
             return self._certain(plain, c, side, threshold)
         # a loss more than ``spare`` below a factor's top cannot reach the threshold
-        out = self.central(c, side, central_top - spare).power(times).above(
-            times * central_top - spare
+        out = (
+            self.central(c, side, central_top - spare)
+            .power(times)
+            .above(times * central_top - spare)
         )
         product: Factor | None = None
         for factor in plain:

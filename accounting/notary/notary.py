@@ -29,7 +29,9 @@ Pair = tuple[int, int]
 Report = Callable[[str], None]
 GAP = 1e-4
 LOOSE = 1e-2
-"""The gap that is enough once a claim is decided."""
+"""The gap that is enough once a claim is decided, unless a smaller one is cheap."""
+_CHEAP = 200_000
+"""Pairs times grid cells."""
 _COARSE = 6.0
 """Grid cells per standard deviation of the loss to begin with."""
 _FINEST = 1 << 21
@@ -77,12 +79,12 @@ class Notary:
         noisy = [atom for atom, parts in self.mechanism.atoms.items() if parts]
         return columns(self.mechanism.max_value, [UNIT, *noisy])
 
-    @cached_property
-    def changes(self) -> list[Change]:
+    def changes(self, pairs: Collection[Pair] | None = None) -> list[Change]:
+        """Every ordered pair, or these."""
         cs = self.columns.of_input
-        return [
-            change(j, k, cs[j], cs[k]) for j in range(len(cs)) for k in range(len(cs)) if j != k
-        ]
+        if pairs is None:
+            pairs = [(j, k) for j in range(len(cs)) for k in range(len(cs)) if j != k]
+        return [change(j, k, cs[j], cs[k]) for j, k in pairs]
 
     def enclose(
         self,
@@ -96,15 +98,12 @@ class Notary:
     ) -> Finding:
         """delta(eps), to relative gap ``gap`` if ``met``.
 
-        A claim that is decided ends the work at a gap of ``LOOSE``.  ``pairs`` restricts the proof
+        A claim that is decided ends expensive work at a gap of ``LOOSE``.  ``pairs`` restricts the proof
         to these; ``deadline`` is on the clock of ``time.monotonic``.
         """
         if self.disclosed is not None:
             return Finding(eps, Enclosure(1.0, 1.0), self.disclosed, True, True, 1, 0, 0.0)
-        changes = self.changes
-        if pairs is not None:
-            wanted = set(pairs)
-            changes = [c for c in changes if c.pair in wanted]
+        changes = self.changes(pairs)
         scale = claim if claim is not None else 1e-6
         terms = 2 + max(len(c.shifts) for c in changes)
         while True:
@@ -174,7 +173,9 @@ class _Search:
         pending = changes
         while True:
             grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases)
-            self.report(f"{len(pending):,} of {len(changes):,} pairs, grid {float(grid.h.mid()):.3g}")
+            self.report(
+                f"{len(pending):,} of {len(changes):,} pairs, grid {float(grid.h.mid()):.3g}"
+            )
             grid.prepare(pending)
             found = in_processes(lambda c: self._upper(grid, c), pending)
             for c, bound in zip(pending, found, strict=True):
@@ -185,24 +186,26 @@ class _Search:
                 if bound > self.lower:
                     self.lower, self.worst = bound, c.pair
             self.upper = max(upper.values())
-            cells = float(self.eps.mid() / grid.h.mid())
-            if self._enough() or cells > _FINEST or time.monotonic() > self.deadline:
-                return
             pending = [c for c in pending if upper[c.pair] * (1 - self.gap) > self.lower]
+            cells = float(self.eps.mid() / grid.h.mid()) + 1
+            if self._enough(len(pending) * cells):
+                return
+            if cells > _FINEST or time.monotonic() > self.deadline:
+                return
             error = (self.upper - self.lower) / self.upper
             ratio = _tidy(float(ratio) / min(max(1.2 * math.sqrt(error / self.gap), 2), 4))
 
     def _upper(self, grid: Grid, c: Change) -> float:
         return above(grid.upper(c, self.eps)) if time.monotonic() < self.deadline else 1.0
 
-    def _enough(self) -> bool:
+    def _enough(self, work: float) -> bool:
         if self.upper < self.scale / 8:
             return True  # the caller goes on with a smaller scale
         gap = self.upper - self.lower
         self.met = gap <= self.gap * self.upper
         claim = self.claim
         decided = claim is not None and (self.upper <= claim or self.lower > claim)
-        return self.met or (decided and gap <= LOOSE * self.upper)
+        return self.met or (decided and gap <= LOOSE * self.upper and work > _CHEAP)
 
 
 def _reach(changes: list[Change]) -> dict[Atom, int]:

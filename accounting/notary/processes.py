@@ -31,7 +31,9 @@ def in_processes(task: Callable[[Item], float], items: Sequence[Item]) -> list[f
     cannot fork, or there is one core, everything runs here.
     """
     global _task  # noqa: PLW0603 - what a forked worker inherits
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     if len(items) < _FEWEST or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return [task(item) for item in items]
     _task = task

@@ -1,0 +1,178 @@
+"""One question, three tiers: bounds on delta(eps) of a mechanism, and what they rest on.
+
+``ball``   every pair by the notary (ball arithmetic).
+``mixed``  the fast evaluators bound every pair; the notary proves those that could be the worst.
+``fast``   the fast evaluators alone (floating point with proven error bounds).
+
+The fast evaluators take doubles.  More noise never hurts (exact_view.md, section 3; NB(r, p) grows with
+r and with p, notary.md, section 6), so their upper bounds come from parameters rounded towards less
+noise and their lower bounds from parameters rounded towards more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, get_args
+
+import numpy as np
+
+from accounting.checks import not_negative
+from accounting.configuration import Configuration
+from accounting.enclosure import Enclosure
+from accounting.errors import InvalidParameter
+from accounting.negative_binomial import NegativeBinomial
+from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
+from accounting.notary.balls import above, ball, below, precision
+from accounting.notary.mechanism import ExactNoise
+from accounting.notary.notary import Pair, Report
+from accounting.protocol import Delta, Protocol
+
+Tier = Literal["auto", "ball", "mixed", "fast"]
+LARGEST_BALL = 256
+"""Of max_value: beyond it ``auto`` means ``mixed``."""
+_NEAR = 0.9
+"""Pairs whose fast upper bound exceeds this share of the worst lower bound go to the notary."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """delta(eps) over all ordered pairs; ``covered`` counts the pairs by the method that proved them.
+
+    ``lower`` and ``upper`` are the bounds of every pair where the fast evaluators ran.
+    """
+
+    eps: float
+    enclosure: Enclosure
+    worst_pair: Pair
+    exact: bool
+    met: bool
+    covered: Mapping[str, int]
+    precision: int
+    deviation: float
+
+
+def prove(
+    mechanism: Mechanism,
+    eps: float,
+    *,
+    releases: int = 1,
+    tier: Tier = "auto",
+    gap: float = GAP,
+    claim: float | None = None,
+    deadline: float = math.inf,
+    report: Report | None = None,
+) -> Proof:
+    """Bounds on delta(eps); refined to ``gap``, or to a percent once ``claim`` is decided."""
+    eps = not_negative("eps", eps)
+    if tier not in get_args(Tier):
+        raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
+    notary = Notary(mechanism, releases)
+    if tier == "auto":
+        tier = "ball" if mechanism.max_value <= LARGEST_BALL else "mixed"
+    if tier == "ball" or notary.disclosed is not None:
+        found = notary.enclose(eps, gap=gap, claim=claim, deadline=deadline, report=report)
+        return _by_notary(found, "disjoint supports" if notary.disclosed else "ball")
+    fast = _fast(mechanism, eps, releases, claim, LOOSE if tier == "mixed" else gap, report)
+    if tier == "fast":
+        return fast.proof
+    near = np.flatnonzero(fast.upper > _NEAR * fast.proof.enclosure.lower)
+    pairs = [fast.pairs[i] for i in near]
+    found = notary.enclose(eps, gap=gap, claim=claim, pairs=pairs, deadline=deadline, report=report)
+    others = np.delete(fast.upper, near)
+    upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
+    covered = {"ball": len(pairs), "fast": len(others)}
+    enclosure = Enclosure(found.enclosure.lower, upper)
+    return replace(_by_notary(found, "ball"), enclosure=enclosure, covered=covered)
+
+
+def _by_notary(found: Finding, method: str) -> Proof:
+    return Proof(
+        eps=found.eps,
+        enclosure=found.enclosure,
+        worst_pair=found.worst_pair,
+        exact=found.exact,
+        met=found.met,
+        covered={method: found.pairs},
+        precision=found.precision,
+        deviation=found.deviation,
+    )
+
+
+@dataclass(frozen=True)
+class _Fast:
+    proof: Proof
+    pairs: list[Pair]
+    upper: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def _fast(
+    mechanism: Mechanism,
+    eps: float,
+    releases: int,
+    claim: float | None,
+    gap: float,
+    report: Report | None,
+) -> _Fast:
+    less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
+    with precision(128):
+        extra = (1 + ball(eps).exp()) * mechanism.central.deviation() * releases
+        deviation = above(extra)
+    wanted = LOOSE
+    while True:
+        upper = Protocol(less, releases).delta(eps, gap=wanted, report=report)
+        lower = upper if less == more else Protocol(more, releases).delta(eps, gap=wanted)
+        enclosure = _with_deviation(lower, upper, deviation)
+        decided = claim is None or enclosure.upper <= claim or enclosure.lower > claim
+        if decided or wanted <= gap:
+            break
+        wanted = max(gap, wanted / 10)
+    proof = Proof(
+        eps=eps,
+        enclosure=enclosure,
+        worst_pair=_pair(lower.worst_pair if lower.exact else upper.worst_pair),
+        exact=upper.exact,
+        met=upper.met and lower.met,
+        covered={"fast": len(upper.pairs)},
+        precision=53,
+        deviation=deviation,
+    )
+    uppers = np.nextafter(upper.upper + deviation, math.inf) if deviation else upper.upper
+    return _Fast(proof, [_pair(pair) for pair in upper.pairs], uppers)
+
+
+def _pair(label: tuple[int, ...]) -> Pair:
+    return label[0], label[1]
+
+
+def _with_deviation(lower: Delta, upper: Delta, deviation: float) -> Enclosure:
+    with precision(128):
+        low = below(ball(lower.enclosure.lower) - ball(deviation))
+        high = above(ball(upper.enclosure.upper) + ball(deviation))
+    return Enclosure(max(0.0, low), min(1.0, high))
+
+
+def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Configuration:
+    """The mechanism in doubles, with at most or with at least its noise.
+
+    The central noise is taken as NB(1, q); its deviation from that is counted elsewhere.
+    """
+    round_noise = below if noise == "less" else above
+    with precision(128):
+        atoms = []
+        for elements, parts in mechanism.atoms.items():
+            for part in parts:
+                r, p = round_noise(part.shape()), _rounded(part, noise)
+                atoms.append((elements, NegativeBinomial(r, p)))
+        central = mechanism.central.loss() * mechanism.max_value
+        eps_central = above(central) if noise == "less" else below(central)
+    return Configuration.of(mechanism.max_value, atoms, eps_central=eps_central)
+
+
+def _rounded(part: ExactNoise, noise: str) -> float:
+    p = float(part.p)
+    if noise == "less":
+        return p if Fraction(p) <= part.p else math.nextafter(p, 0.0)
+    return p if Fraction(p) >= part.p else math.nextafter(p, 1.0)

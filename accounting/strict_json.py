@@ -1,0 +1,65 @@
+"""JSON from outside: UTF-8, of bounded size, no duplicate keys, no NaN or infinity.
+
+Every failure is one InvalidConfiguration that names the source and the cause.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from accounting.errors import InvalidConfiguration
+
+LARGEST_FILE = 64 << 20
+
+
+def read(path: Path) -> Any:
+    """The value in a file."""
+    return parse(read_text(path), source=str(path))
+
+
+def read_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise InvalidConfiguration(f"{path} is larger than {LARGEST_FILE >> 20} MiB")
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InvalidConfiguration(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidConfiguration(f"{path} is not UTF-8: {error.reason}") from error
+
+
+def parse(text: str, *, source: str) -> Any:
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(f"{source}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidConfiguration(f"{source} is not JSON: {error}") from error
+
+
+def _no_duplicates(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(items)
+    if len(out) != len(items):
+        names = [name for name, _ in items]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InvalidConfiguration(f"the key {repeated!r} is given twice")
+    return out
+
+
+def _no_constant(name: str) -> Any:
+    raise InvalidConfiguration(f"{name} is not a number here")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise InvalidConfiguration(f"{text[:40]} is not a finite double")
+    return number

@@ -1,0 +1,224 @@
+"""Is a parameter file, or a configuration that somebody proposes, what it claims to be?
+
+Nothing in it is trusted: the exact parameters are read, delta is proved anew, and everything that the
+file says besides is recomputed and compared.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from accounting import (
+    AccountingError,
+    Enclosure,
+    InvalidConfiguration,
+    InvalidParameter,
+    Protocol,
+    TooLarge,
+    Undecided,
+    strict_json,
+)
+from accounting.checks import gap_width, not_negative, positive, probability, whole
+from accounting.configuration import LARGEST_STEP, Proposal
+from accounting.family import Atom
+from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
+from accounting.notary.notary import Notary, Report
+from accounting.proof import Proof, Tier, configuration, prove
+from paramsearch.certify import fraction, reassembled
+from paramsearch.parameter_file import Certificate, ParameterFile, from_json
+
+Verdict = Literal["certified", "violated", "undecided"]
+EXIT_CODE: dict[Verdict, int] = {"certified": 0, "violated": 1, "undecided": 3}
+_CLOSE = 1e-12
+"""Relative difference up to which a derived number counts as the same."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The verdict on one claim, with the proof it rests on.
+
+    ``satisfied_eps`` encloses the smallest eps that holds at the claimed delta, where a violated
+    claim made it worth finding.  ``reason`` is one sentence.
+    """
+
+    verdict: Verdict
+    reason: str
+    eps: float
+    delta: float
+    releases: int
+    honest: float
+    mechanism: Mechanism
+    proof: Proof | None
+    satisfied_eps: Enclosure | None
+
+
+def read(path: Path) -> ParameterFile | Proposal:
+    """A parameter file (it has a ``format``) or a bare configuration."""
+    data = strict_json.read(path)
+    if isinstance(data, dict) and "format" in data:
+        return from_json(data, source=str(path))
+    try:
+        return Proposal.of(data)
+    except AccountingError as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
+    """What is deployed when every user adds noise; doubles are the exact numbers they are."""
+    if isinstance(document, ParameterFile):
+        return document.mechanism()
+    if document.eps_central / document.max_value > LARGEST_STEP:
+        raise InvalidParameter(
+            f"eps_central = {document.eps_central} leaves no central noise at max_value = "
+            f"{document.max_value}; take at most {LARGEST_STEP:g} per unit"
+        )
+    atoms: dict[Atom, tuple[ExactNoise, ...]] = {}
+    for elements, r, p in document.atoms:
+        noise = (ExactNoise(p=Fraction(p), r=Fraction(r)),) if r > 0 and p > 0 else ()
+        atoms[elements] = (*atoms.get(elements, ()), *noise)
+    step = Fraction(document.eps_central) / document.max_value
+    return Mechanism(document.max_value, atoms, ExactCentral(step=step))
+
+
+def audit(
+    document: ParameterFile | Proposal,
+    *,
+    eps: float | None = None,
+    delta: float | None = None,
+    releases: int | None = None,
+    honest: float | None = None,
+    tier: Tier = "auto",
+    gap: float = GAP,
+    budget: float = math.inf,
+    witness: bool = True,
+    report: Report | None = None,
+) -> Audit:
+    """Decide the document's claim, or another one where eps, delta, releases or honest are given.
+
+    ``budget`` is in seconds.  ``witness`` asks, after a violation, for the eps that does hold.
+    """
+    own = document.problem if isinstance(document, ParameterFile) else None
+    claim_eps = not_negative("eps", _claim("eps", eps, own or document))
+    claim_delta = probability("delta", _claim("delta", delta, own or document))
+    times = whole(
+        "releases", releases if releases is not None else own.releases if own else 1, least=1
+    )
+    share = fraction(honest if honest is not None else own.honest if own else 1.0)
+    gap = gap_width(gap)
+    deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf
+    if isinstance(document, ParameterFile):
+        _consistent(document)
+    mechanism = mechanism_of(document).thinned(Fraction(share))
+
+    def answer(verdict: Verdict, reason: str, proof: Proof | None = None) -> Audit:
+        found = None
+        if verdict == "violated" and witness and proof is not None and proof.enclosure.lower < 1:
+            found = satisfied_eps(mechanism, claim_delta, times, report)
+        return Audit(verdict, reason, claim_eps, claim_delta, times, share, mechanism, proof, found)
+
+    try:
+        proof = prove(
+            mechanism,
+            claim_eps,
+            releases=times,
+            tier=tier,
+            gap=gap,
+            claim=claim_delta,
+            deadline=deadline,
+            report=report,
+        )
+    except (TooLarge, Undecided) as error:
+        return answer("undecided", str(error))
+    at_own_point = own is not None and (own.eps, own.releases, own.honest) == (
+        claim_eps,
+        times,
+        share,
+    )
+    if at_own_point and isinstance(document, ParameterFile) and document.certificate is not None:
+        wrong = _disproved(document.certificate, proof)
+        if wrong is not None:
+            return answer("violated", wrong, proof)
+    j, k = proof.worst_pair
+    if proof.enclosure.upper <= claim_delta:
+        return answer("certified", f"delta is at most {proof.enclosure.upper:.6g}", proof)
+    if proof.enclosure.lower > claim_delta:
+        seen = f"input {j} becoming {k} has delta at least {proof.enclosure.lower:.6g}"
+        if proof.enclosure.lower == 1:
+            seen = f"no noise hides the message of input {j}: delta is 1 for the change to {k}"
+        return answer("violated", seen, proof)
+    return answer(
+        "undecided",
+        f"the bounds {proof.enclosure} contain the claimed delta {claim_delta:g}",
+        proof,
+    )
+
+
+def _claim(name: str, option: float | None, document: Any) -> float:
+    value = option if option is not None else getattr(document, name)
+    if value is None:
+        raise InvalidParameter(f"{name} is not claimed: add it to the file or give --{name}")
+    return float(value)
+
+
+def _disproved(certificate: Certificate, proof: Proof) -> str | None:
+    """Why the certificate's own bounds cannot both be true."""
+    found = proof.enclosure
+    if certificate.eps != proof.eps:
+        return f"the certificate is for eps = {certificate.eps:g}, the problem for {proof.eps:g}"
+    if certificate.delta_upper < found.lower:
+        return (
+            f"the certificate says delta is at most {certificate.delta_upper:.6g}, but it is at "
+            f"least {found.lower:.6g}"
+        )
+    if certificate.delta_lower > found.upper:
+        return (
+            f"the certificate says delta is at least {certificate.delta_lower:.6g}, but it is at "
+            f"most {found.upper:.6g}"
+        )
+    return None
+
+
+def _consistent(file: ParameterFile) -> None:
+    """Everything that follows from the rationals must be what they give."""
+    expected = reassembled(file, file.certificate).model_dump(mode="json")
+    _compare(file.model_dump(mode="json"), expected, "")
+
+
+def _compare(given: Any, expected: Any, where: str) -> None:
+    if isinstance(given, dict):
+        for key, value in given.items():
+            if key != "sha256":
+                _compare(value, expected[key], f"{where}.{key}".lstrip("."))
+    elif isinstance(given, list) and len(given) == len(expected):
+        for i, (value, other) in enumerate(zip(given, expected, strict=True)):
+            _compare(value, other, f"{where}[{i}]")
+    elif isinstance(given, float) and isinstance(expected, float):
+        if abs(given - expected) > _CLOSE * abs(expected):
+            raise InvalidConfiguration(
+                f"{where} = {given!r}, but the parameters give {expected!r}: the file was forged or "
+                "made by faulty software"
+            )
+    elif given != expected:
+        raise InvalidConfiguration(
+            f"{where} = {given!r:.80}, but the parameters give {expected!r:.80}"
+        )
+
+
+def satisfied_eps(
+    mechanism: Mechanism, delta: float, releases: int, report: Report | None = None
+) -> Enclosure | None:
+    """The smallest eps with delta(eps) <= delta, enclosed; None if it cannot be found."""
+    if Notary(mechanism, releases).disclosed is not None:
+        return None
+    try:
+        less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
+        high = Protocol(less, releases).epsilon(delta, report=report)
+        low = high if less == more else Protocol(more, releases).epsilon(delta, report=report)
+    except AccountingError:
+        return None
+    return Enclosure(low.lower, high.upper)

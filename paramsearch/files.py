@@ -1,0 +1,45 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from accounting import InvalidParameter
+
+
+def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse a destination before any work is done for it."""
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise InvalidParameter(f"{option} {path}: the name must end in " + " or ".join(suffixes))
+    if not path.parent.is_dir():
+        raise InvalidParameter(f"{option} {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise InvalidParameter(f"{option} {path}: this is a folder, not a file")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidParameter(f"{option} {path}: the folder {path.parent} cannot be written to")
+
+
+def write_atomically(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write to a temporary file beside the destination, then rename."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise InvalidParameter(f"cannot write {path}: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        if not private:
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except OSError as error:
+        os.unlink(name)
+        raise InvalidParameter(f"cannot write {path}: {error.strerror}") from error
+    except BaseException:
+        os.unlink(name)
+        raise

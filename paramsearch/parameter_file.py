@@ -1,0 +1,255 @@
+"""The certified parameter file: JSON that a client can deploy and an auditor can check.
+
+What is deployed are exact rationals.  The noise of an atom is compound Poisson over all n users:
+Poisson(rate) events, each a logarithmic(p) count, so a user draws Poisson(rate / n) events; the sum is
+NB(r, p) with r = -rate / log(1 - p).  ``r``, ``mean``, ``eps_central``, ``cost`` and ``error`` follow
+from the rationals; an audit recomputes them.
+
+Compatibility.  ``format`` names the layout, ``correlated-noise-parameters/1``.  Within format 1 no field
+is added, removed or reinterpreted: a reader refuses unknown fields, and any change of layout or meaning
+is a new number.  A reader of this package reads every format it has ever written.  ``sha256`` is taken
+over the canonical JSON (RFC 8785) of everything else, so white space and the order of keys are free.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import rfc8785
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from accounting import InvalidConfiguration, strict_json
+from accounting.family import Atom, atom
+from accounting.notary import ExactCentral, ExactNoise, Mechanism
+from paramsearch.files import write_atomically
+
+FORMAT = "correlated-noise-parameters/1"
+_LONGEST_RATIONAL = 1000
+
+
+def _rational(text: str) -> str:
+    value = Fraction(*map(int, text.split("/")))
+    if f"{value.numerator}/{value.denominator}" != text:
+        raise ValueError(f"{text:.40} is not in lowest terms")
+    return text
+
+
+def _share(text: str) -> str:
+    if Fraction(text) >= 1:
+        raise ValueError(f"{text:.40} is not less than 1")
+    return text
+
+
+def _atom(elements: tuple[int, ...]) -> tuple[int, ...]:
+    if atom(elements) != elements:
+        raise ValueError(f"atom {list(elements)} is not sorted")
+    return elements
+
+
+Rational = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-9][0-9]*/[1-9][0-9]*$",
+        max_length=_LONGEST_RATIONAL,
+        description="A positive rational in lowest terms, numerator/denominator.",
+    ),
+    AfterValidator(_rational),
+]
+Probability = Annotated[Rational, AfterValidator(_share)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 53)]
+Value = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
+Input = Annotated[int, Field(ge=0, lt=1 << 31)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Problem(_Part):
+    """What is guaranteed: (eps, delta) for every change of one user's input, for all the releases
+    together, as long as the fraction ``honest`` of the n users adds its noise."""
+
+    n: Annotated[int, Field(ge=1, lt=1 << 53)]
+    max_value: Annotated[int, Field(ge=1, le=1 << 20)]
+    eps: NotNegative
+    delta: Annotated[float, Field(gt=0, lt=1)]
+    adjacency: Literal["substitution"]
+    releases: Annotated[int, Field(ge=1, lt=1 << 31)]
+    honest: Annotated[float, Field(gt=0, le=1)]
+
+
+class CentralNoise(_Part):
+    """On +1 and, independently, on -1."""
+
+    rate: Rational
+    p: Probability
+    r: Positive
+    mean: Positive
+    eps_central: Positive
+
+
+class AtomNoise(_Part):
+    """On every message of the atom at once; atoms may repeat, their noises add."""
+
+    atom: Annotated[
+        tuple[Value, ...], Field(min_length=2, max_length=1 << 20), AfterValidator(_atom)
+    ]
+    rate: Rational
+    p: Probability
+    r: Positive
+    mean: Positive
+
+
+class Cost(_Part):
+    """Expected values; a user with input 0 sends one message less."""
+
+    noise_messages: Positive
+    messages_per_user: Positive
+    bits_per_message: Count
+    bits_per_user: Positive
+
+
+class Error(_Part):
+    """Of the sum; ``rmse_over_central`` is against the Discrete Laplace mechanism at eps."""
+
+    mse: Positive
+    rmse: Positive
+    rmse_over_central: NotNegative
+
+
+class Certificate(_Part):
+    """delta(eps) of the deployed sampler over all ordered pairs.
+
+    ``proof`` counts the pairs by the method that proved them; ``sampler_deviation`` is inside both
+    bounds; ``precision`` is in bits.
+    """
+
+    eps: NotNegative
+    delta_lower: NotNegative
+    delta_upper: Annotated[float, Field(ge=0, le=1)]
+    worst_pair: tuple[Input, Input]
+    proof: Annotated[dict[str, Count], Field(min_length=1)]
+    precision: Count
+    sampler_deviation: NotNegative
+    software: dict[str, str]
+
+
+class Provenance(_Part):
+    """How the parameters were found; nothing here is needed to trust them."""
+
+    tool: str
+    version: str
+    seed: Count | None
+    settings: dict[str, str | float | int | bool | None]
+
+
+class ParameterFile(_Part):
+    """One parameter file, immutable.  ``certificate`` is null until somebody certifies it."""
+
+    format: Literal["correlated-noise-parameters/1"]
+    problem: Problem
+    central: CentralNoise
+    atoms: Annotated[tuple[AtomNoise, ...], Field(min_length=1)]
+    alphabet: Annotated[tuple[Value, ...], Field(min_length=2)]
+    cost: Cost
+    error: Error
+    certificate: Certificate | None
+    provenance: Provenance
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+    @model_validator(mode="after")
+    def _sealed(self) -> ParameterFile:
+        found = digest(self.model_dump(mode="json"))
+        if found != self.sha256:
+            raise ValueError(
+                f"its sha256 is {found[:16]}..., not {self.sha256[:16]}...: the file was changed "
+                "after it was sealed"
+            )
+        return self
+
+    def mechanism(self) -> Mechanism:
+        """What the deployed sampler does with all users."""
+        atoms: dict[Atom, tuple[ExactNoise, ...]] = {}
+        for entry in self.atoms:
+            noise = ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate))
+            atoms[entry.atom] = (*atoms.get(entry.atom, ()), noise)
+        central = ExactCentral(p=Fraction(self.central.p), rate=Fraction(self.central.rate))
+        return Mechanism(self.problem.max_value, atoms, central)
+
+    def canonical(self) -> bytes:
+        """The canonical JSON (RFC 8785) of the whole file: what a signature signs."""
+        return rfc8785.dumps(self.model_dump(mode="json"))
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 over the canonical JSON of all fields but ``sha256``."""
+    content = {key: value for key, value in document.items() if key != "sha256"}
+    return hashlib.sha256(rfc8785.dumps(content)).hexdigest()
+
+
+def sealed(**parts: Any) -> ParameterFile:
+    """A parameter file with its hash, from the parts of the model."""
+    content = {
+        name: part.model_dump(mode="json") if isinstance(part, BaseModel) else part
+        for name, part in parts.items()
+    }
+    content["atoms"] = [entry.model_dump(mode="json") for entry in parts["atoms"]]
+    content["format"] = FORMAT
+    return from_json({**content, "sha256": digest(content)}, source="the parameters")
+
+
+def load(path: Path) -> ParameterFile:
+    """Read a file and check its form and hash; ``paramsearch.audit`` checks what it says."""
+    return from_json(strict_json.read(path), source=str(path))
+
+
+def from_json(data: Any, *, source: str) -> ParameterFile:
+    """From decoded JSON; anything wrong is one InvalidConfiguration."""
+    try:
+        return ParameterFile.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        given = "" if isinstance(first["input"], (dict, list)) else f" = {first['input']!r:.60}"
+        message = first["msg"].removeprefix("Value error, ")
+        raise InvalidConfiguration(
+            f"{source}: {where}{given}: {message}".replace(": :", ":")
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidConfiguration(f"{source}: {error}") from error
+
+
+def dumps(parameters: ParameterFile) -> str:
+    """The text of the file; ``from_json`` of it gives the same parameters."""
+    text = json.dumps(parameters.model_dump(mode="json"), indent=1)
+    return re.sub(r"\[[-\d,\s]+\]", lambda match: " ".join(match[0].split()), text) + "\n"
+
+
+def save(parameters: ParameterFile, path: Path) -> None:
+    """Write the file atomically."""
+    write_atomically(path, dumps(parameters).encode())
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the file (2020-12)."""
+    document = ParameterFile.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:{FORMAT.replace('/', ':')}",
+        **document,
+    }
