@@ -4,9 +4,9 @@
 ``mixed``  the fast evaluators bound every pair; the notary proves those that could be the worst.
 ``fast``   the fast evaluators alone (floating point with proven error bounds).
 
-The fast evaluators take doubles.  More noise never hurts (exact_view.md, section 3; NB(r, p) grows with
-r and with p, notary.md, section 6), so their upper bounds come from parameters rounded towards less
-noise and their lower bounds from parameters rounded towards more.
+The fast evaluators take doubles.  More noise never hurts (exact_view.md, section 3; NB(r, p) grows
+with r and with p, notary.md, section 6), so their upper bounds come from parameters rounded towards
+less noise and their lower bounds from parameters rounded towards more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from accounting.checks import not_negative
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
-from accounting.errors import InvalidParameter
+from accounting.errors import AccountingError, InvalidParameter
 from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
 from accounting.notary.balls import above, ball, below, precision
@@ -33,16 +33,14 @@ from accounting.protocol import Delta, Protocol
 Tier = Literal["auto", "ball", "mixed", "fast"]
 LARGEST_BALL = 256
 """Of max_value: beyond it ``auto`` means ``mixed``."""
+_LARGEST_EPS = 500.0
 _NEAR = 0.9
 """Pairs whose fast upper bound exceeds this share of the worst lower bound go to the notary."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """delta(eps) over all ordered pairs; ``covered`` counts the pairs by the method that proved them.
-
-    ``lower`` and ``upper`` are the bounds of every pair where the fast evaluators ran.
-    """
+    """delta(eps) over all ordered pairs; ``covered`` counts them by the method that proved them."""
 
     eps: float
     enclosure: Enclosure
@@ -88,6 +86,46 @@ def prove(
     return replace(_by_notary(found, "ball"), enclosure=enclosure, covered=covered)
 
 
+def satisfied_eps(
+    mechanism: Mechanism, delta: float, releases: int = 1, report: Report | None = None
+) -> Enclosure | None:
+    """The smallest eps with delta(eps) <= delta, enclosed to about a thousandth; None if there is
+    none or it cannot be found."""
+    if Notary(mechanism, releases).disclosed is not None:
+        return None
+    try:
+        if _deviation(mechanism, 1.0, releases) > delta / 1000:
+            return _by_halving(Notary(mechanism, releases), delta, report)
+        less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
+        high = Protocol(less, releases).epsilon(delta, report=report)
+        low = high if less == more else Protocol(more, releases).epsilon(delta, report=report)
+    except AccountingError:
+        return None
+    return Enclosure(low.lower, high.upper)
+
+
+def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosure | None:
+    low, high = 0.0, math.inf
+    while high - low > 1e-3 * max(1.0, low):
+        eps = (low + high) / 2 if high < math.inf else 2 * low + 1
+        if eps > _LARGEST_EPS:
+            return None
+        found = notary.enclose(eps, gap=LOOSE, claim=delta, report=report).enclosure
+        if found.upper <= delta:
+            high = eps
+        elif found.lower > delta:
+            low = eps
+        else:
+            break
+    return Enclosure(low, high) if high < math.inf else None
+
+
+def _deviation(mechanism: Mechanism, eps: float, releases: int) -> float:
+    """What the central noise's distance from NB(1, q) may add to delta."""
+    with precision(128):
+        return above((1 + ball(eps).exp()) * mechanism.central.deviation() * releases)
+
+
 def _by_notary(found: Finding, method: str) -> Proof:
     return Proof(
         eps=found.eps,
@@ -117,9 +155,7 @@ def _fast(
     report: Report | None,
 ) -> _Fast:
     less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
-    with precision(128):
-        extra = (1 + ball(eps).exp()) * mechanism.central.deviation() * releases
-        deviation = above(extra)
+    deviation = _deviation(mechanism, eps, releases)
     wanted = LOOSE
     while True:
         upper = Protocol(less, releases).delta(eps, gap=wanted, report=report)

@@ -1,7 +1,7 @@
 """Is a parameter file, or a configuration that somebody proposes, what it claims to be?
 
-Nothing in it is trusted: the exact parameters are read, delta is proved anew, and everything that the
-file says besides is recomputed and compared.
+Nothing in it is trusted: the exact parameters are read, delta is proved anew, and everything that
+the file says besides is recomputed and compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from accounting import (
     Enclosure,
     InvalidConfiguration,
     InvalidParameter,
-    Protocol,
     TooLarge,
     Undecided,
     strict_json,
@@ -27,8 +26,8 @@ from accounting.checks import gap_width, not_negative, positive, probability, wh
 from accounting.configuration import LARGEST_STEP, Proposal
 from accounting.family import Atom
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
-from accounting.notary.notary import Notary, Report
-from accounting.proof import Proof, Tier, configuration, prove
+from accounting.notary.notary import Report
+from accounting.proof import Proof, Tier, prove, satisfied_eps
 from paramsearch.certify import fraction, reassembled
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
@@ -200,25 +199,10 @@ def _compare(given: Any, expected: Any, where: str) -> None:
     elif isinstance(given, float) and isinstance(expected, float):
         if abs(given - expected) > _CLOSE * abs(expected):
             raise InvalidConfiguration(
-                f"{where} = {given!r}, but the parameters give {expected!r}: the file was forged or "
-                "made by faulty software"
+                f"{where} = {given!r}, but the parameters give {expected!r}: the file was forged "
+                "or made by faulty software"
             )
     elif given != expected:
         raise InvalidConfiguration(
             f"{where} = {given!r:.80}, but the parameters give {expected!r:.80}"
         )
-
-
-def satisfied_eps(
-    mechanism: Mechanism, delta: float, releases: int, report: Report | None = None
-) -> Enclosure | None:
-    """The smallest eps with delta(eps) <= delta, enclosed; None if it cannot be found."""
-    if Notary(mechanism, releases).disclosed is not None:
-        return None
-    try:
-        less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
-        high = Protocol(less, releases).epsilon(delta, report=report)
-        low = high if less == more else Protocol(more, releases).epsilon(delta, report=report)
-    except AccountingError:
-        return None
-    return Enclosure(low.lower, high.upper)

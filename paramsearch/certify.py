@@ -15,7 +15,7 @@ from accounting.checks import not_negative, probability, real, whole
 from accounting.configuration import Proposal
 from accounting.errors import InvalidParameter
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
-from accounting.notary.balls import above, ball, precision
+from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove
 from paramsearch.parameter_file import (
@@ -112,8 +112,7 @@ def _given(name: str, option: Any, stated: Any) -> Any:
 
 def _up(value: arb, bits: int) -> Fraction:
     """A multiple of 2^-bits at or above the ball, and hardly more."""
-    scaled = (value * arb(2) ** bits).upper().ceil()
-    return Fraction(int(scaled.unique_fmpz())) / Fraction(2) ** bits
+    return Fraction(ceil(value * arb(2) ** bits)) / Fraction(2) ** bits
 
 
 def assemble(
@@ -234,8 +233,8 @@ def certify(
         )
     if proof.enclosure.upper > problem.delta:
         raise Undecided(
-            f"{bounds}, which does not decide the claimed {problem.delta:g}; add a little noise, or "
-            "ask for a smaller gap or another tier"
+            f"{bounds}, which does not decide the claimed {problem.delta:g}; add a little noise, "
+            "or ask for a smaller gap or another tier"
         )
     return reassembled(file, certificate_of(proof))
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from accounting import AccountingError, Undecided
+from accounting import AccountingError, Undecided, Violated
 from paramsearch import profile as profiles
+
+if TYPE_CHECKING:
+    from accounting import proof
 
 app = typer.Typer(
     add_completion=False,
@@ -23,9 +26,16 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _root() -> None:
-    """Keeps ``profile`` a subcommand while it is the only one."""
+Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
+Tier = Annotated[
+    str,
+    typer.Option(
+        help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
+        "ball for the worst pairs, fast for the others; auto: ball up to max_value 256, then mixed."
+    ),
+]
+Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Honest = Annotated[float | None, typer.Option(help="Only this fraction of the users adds noise.")]
 
 
 @app.command()
@@ -41,11 +51,11 @@ def profile(
     releases: Annotated[
         int, typer.Option(help="T releases by the same file, the same change in each.")
     ] = 1,
-    gap: Annotated[float, typer.Option(help="Relative gap between the bounds.")] = 0.01,
+    gap: Gap = 0.01,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the profile delta(eps): FILE.png or FILE.svg.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    json: Machine = False,
 ) -> None:
     """The exact privacy of a configuration: delta at its eps, from below and from above.
 
@@ -58,6 +68,125 @@ def profile(
     )
 
 
+@app.command()
+def audit(
+    file: Annotated[Path, typer.Argument(help="A parameter file or a bare configuration, JSON.")],
+    eps: Annotated[float | None, typer.Option(help="Ask at this eps instead.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Ask for this delta instead.")] = None,
+    releases: Annotated[
+        int | None, typer.Option(help="T releases by the same file, the same change in each.")
+    ] = None,
+    honest: Honest = None,
+    tier: Tier = "auto",
+    gap: Annotated[
+        float, typer.Option(help="Relative gap of the bounds at which undecided is final.")
+    ] = 1e-4,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds after which to answer with what is proved.")
+    ] = None,
+    public_key: Annotated[
+        Path | None, typer.Option(help="Check the signature with this Ed25519 key, PEM.")
+    ] = None,
+    signature: Annotated[
+        Path | None, typer.Option(help="The signature, if it is not FILE.sig.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a self-contained report: FILE.html.")
+    ] = None,
+    json: Machine = False,
+) -> None:
+    """Is a file what it claims?  Trusts nothing in it: certified (0), violated (1), undecided (3).
+
+    Adjacency is substitution: one user's input changes from any value to any other.
+    """
+    from paramsearch.audit_command import run_audit
+
+    raise typer.Exit(
+        run_audit(
+            file,
+            eps=eps,
+            delta=delta,
+            releases=releases,
+            honest=honest,
+            tier=cast("proof.Tier", tier),
+            gap=gap,
+            budget=budget,
+            public_key=public_key,
+            signature_file=signature,
+            report=report,
+            as_json=json,
+        )
+    )
+
+
+@app.command()
+def certify(
+    config: Annotated[Path, typer.Argument(help="A configuration or parameter file, JSON.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
+    ] = None,
+    n: Annotated[int | None, typer.Option(help="Users, if not as in the configuration.")] = None,
+    eps: Annotated[float | None, typer.Option(help="eps, if not as configured.")] = None,
+    delta: Annotated[float | None, typer.Option(help="delta, if not as configured.")] = None,
+    releases: Annotated[
+        int | None, typer.Option(help="Certify T releases, the same change in each.")
+    ] = None,
+    honest: Annotated[
+        float | None,
+        typer.Option(help="Certify when only this fraction adds noise; everybody adds more."),
+    ] = None,
+    tier: Tier = "auto",
+    gap: Gap = 1e-4,
+    json: Annotated[bool, typer.Option("--json", help="The file itself on stdout.")] = False,
+) -> None:
+    """Turn a configuration into a certified parameter file: exact rationals and a proof.
+
+    Noise is rounded up, never down.  A claim that does not hold is refused and nothing is written.
+    """
+    from paramsearch.audit_command import run_certify
+
+    raise typer.Exit(
+        run_certify(
+            config,
+            output=output,
+            n=n,
+            eps=eps,
+            delta=delta,
+            releases=releases,
+            honest=honest,
+            tier=cast("proof.Tier", tier),
+            gap=gap,
+            as_json=json,
+        )
+    )
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the parameter file."""
+    from importlib import resources
+
+    text = resources.files("paramsearch").joinpath("parameter_file.schema.json").read_text("utf-8")
+    print(text, end="")
+
+
+@app.command()
+def sign(
+    file: Annotated[Path, typer.Argument(help="A parameter file.")],
+    key: Annotated[Path, typer.Option(help="The Ed25519 private key, PEM.")],
+    create_key: Annotated[
+        bool, typer.Option("--create-key", help="Make the key first, and KEY.pub beside it.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The signature, by default FILE.sig.")
+    ] = None,
+) -> None:
+    """Sign a parameter file; `paramsearch audit --public-key` checks the signature."""
+    from paramsearch.audit_command import run_sign
+
+    raise typer.Exit(run_sign(file, key=key, create=create_key, output=output))
+
+
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and never a traceback."""
     try:
@@ -65,6 +194,9 @@ def main() -> None:
     except Undecided as error:
         print(f"undecided: {error}", file=sys.stderr)
         sys.exit(3)
+    except Violated as error:
+        print(f"violated: {error}", file=sys.stderr)
+        sys.exit(1)
     except AccountingError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

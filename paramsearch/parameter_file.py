@@ -1,14 +1,15 @@
 """The certified parameter file: JSON that a client can deploy and an auditor can check.
 
-What is deployed are exact rationals.  The noise of an atom is compound Poisson over all n users:
-Poisson(rate) events, each a logarithmic(p) count, so a user draws Poisson(rate / n) events; the sum is
-NB(r, p) with r = -rate / log(1 - p).  ``r``, ``mean``, ``eps_central``, ``cost`` and ``error`` follow
-from the rationals; an audit recomputes them.
+What is deployed are exact rationals. The noise of an atom is compound Poisson over all n users:
+Poisson(rate) events, each a logarithmic(p) count, so a user draws Poisson(rate / n) events; the
+sum is NB(r, p) with r = -rate / log(1 - p). ``r``, ``mean``, ``eps_central``, ``cost`` and
+``error`` follow from the rationals; an audit recomputes them.
 
-Compatibility.  ``format`` names the layout, ``correlated-noise-parameters/1``.  Within format 1 no field
-is added, removed or reinterpreted: a reader refuses unknown fields, and any change of layout or meaning
-is a new number.  A reader of this package reads every format it has ever written.  ``sha256`` is taken
-over the canonical JSON (RFC 8785) of everything else, so white space and the order of keys are free.
+Compatibility. ``format`` names the layout, ``correlated-noise-parameters/1``. Within format 1 no
+field is added, removed or reinterpreted: a reader refuses unknown fields, and any change of
+layout or meaning is a new number. A reader of this package reads every format it has ever
+written. ``sha256`` is taken over the canonical JSON (RFC 8785) of everything else, so white
+space and the order of keys are free.
 """
 
 from __future__ import annotations

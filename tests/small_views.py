@@ -27,7 +27,7 @@ def delta(
     share: float = 1.0,
     tail: float = 1e-13,
 ) -> tuple[Bracket, tuple[int, int]]:
-    """Over all ordered pairs, and the pair that attains it.  ``share`` is r of the central noises."""
+    """Over all ordered pairs, and the pair that attains it; ``share`` is the central noises' r."""
     with mp.workdps(60):
         top = 1 if double is None else 2
         cut = mp.mpf(tail)

@@ -1,8 +1,8 @@
 """Small helpers around python-flint's real balls.
 
-Why arb and not mpmath's intervals: an arb product of two polynomials of length 8192 at 128 bits takes
-16 ms and keeps the relative accuracy of *every* coefficient; mpmath's ``iv`` has no polynomials, costs
-tens of microseconds for each operation, and would need hours for what takes seconds here.
+Why arb and not mpmath's intervals: an arb product of two polynomials of length 8192 at 128 bits
+takes 16 ms and keeps the relative accuracy of *every* coefficient; mpmath's ``iv`` has no
+polynomials and costs microseconds for each single operation (benchmarks/ball_arithmetic.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
+
+from accounting.errors import Undecided
 
 
 @contextmanager
@@ -50,7 +52,10 @@ def below(value: arb) -> float:
 
 def floor(value: arb) -> int:
     """An integer at or below every number of the ball, the largest one if the ball is small."""
-    return int(value.lower().floor().unique_fmpz())
+    found = value.lower().floor().unique_fmpz()
+    if found is None:
+        raise Undecided("the working precision does not tell a loss from infinity")
+    return int(found)
 
 
 def ceil(value: arb) -> int:

@@ -58,8 +58,8 @@ def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
     for value in sorted(used, key=abs):
         if value not in found:
             raise Undecided(
-                f"value {value} cannot be separated from the others by whole atoms: no atom contains "
-                "it once besides values that are already separated"
+                f"value {value} cannot be separated from the others by whole atoms: no atom "
+                "contains it once besides values that are already separated"
             )
     inputs = ({}, {}, *(found[value] for value in range(2, max_value + 1)))
     return Columns(inputs[: max_value + 1], exact=len(family) == len(used))
@@ -69,7 +69,7 @@ def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
     """An input whose message some linear statistic, untouched by all noise, gives away.
 
     Such a statistic g vanishes on every atom and on +1 and -1 (the central noise) and not on the
-    input: the views with and without it have disjoint supports, so delta = 1 for the pair (value, 0).
+    input: the views with and without it have disjoint supports, so delta = 1 for (value, 0).
     """
     family = list(dict.fromkeys(atoms))
     seen = {value for atom in family for value in atom}

@@ -1,7 +1,7 @@
-"""Losses on a grid: what an outcome becomes in a proof from above and in one from below (notary.md).
+"""Losses on a grid: what an outcome becomes in a proof from above and in one from below.
 
-A *factor* is a measure on the multiples of the step h: coefficient i of the polynomial is the mass at
-(base + i) h, and ``infinite`` is the mass of outcomes that the other law cannot produce.
+A *factor* is a measure on the multiples of the step h: coefficient i of the polynomial is the mass
+at (base + i) h, and ``infinite`` is the mass of outcomes that the other law cannot produce.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def measure(masses: Mapping[int, arb], infinite: arb) -> Factor:
 class Runs:
     """Runs u..v of consecutive outcomes of a noise, by the cell of their loss under one shift.
 
-    A plan only: whatever it says, the bounds below hold.  Outcomes after ``last`` are not tabulated.
+    A plan only: whatever it says, the bounds below hold.  Outcomes after ``last`` are not in the
+    table.
     """
 
     shift: int
@@ -79,7 +80,8 @@ class Runs:
         ends = np.concatenate(
             [self.start, self.start - 1, self.end, [self.last, max(0, -self.shift) - 1]]
         )
-        return np.maximum(np.concatenate([ends, ends + self.shift]), -1)
+        points: IntArray = np.maximum(np.concatenate([ends, ends + self.shift]), -1)
+        return points
 
 
 def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monotone: bool) -> Runs:
@@ -91,8 +93,8 @@ def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monoto
     cell = np.floor(loss / h).astype(np.int64)
     order = np.argsort(loss, kind="stable")
     mass = np.exp(here[order])
-    below = np.searchsorted(np.cumsum(mass), clip)
-    beyond = np.searchsorted(np.cumsum(mass[::-1]), clip)
+    below = int(np.searchsorted(np.cumsum(mass), clip))
+    beyond = int(np.searchsorted(np.cumsum(mass[::-1]), clip))
     low = int(cell[order[min(below, len(order) - 1)]])
     high = int(cell[order[max(0, len(order) - 1 - beyond)]]) + 1
     cell = np.clip(cell, low - 1, high)
@@ -119,7 +121,8 @@ class Groups:
     """All outcomes of one noise under one shift.
 
     ``certain`` is the mass of the outcomes that the other law cannot produce, ``rest`` that of the
-    outcomes after the table; losses from ``top`` on and below ``bottom`` are rare.
+    outcomes after the table; losses from ``top`` on and below ``bottom`` are rare.  ``unknown`` is a
+    mass that the other law may have anywhere besides.
     """
 
     groups: tuple[Group, ...]
@@ -127,6 +130,7 @@ class Groups:
     top: int
     certain: arb
     rest: arb
+    unknown: arb
 
 
 def group(runs: Runs, at: Points, h: arb) -> Groups:
@@ -149,7 +153,7 @@ def group(runs: Runs, at: Points, h: arb) -> Groups:
             )
         )
     certain = at.total[max(0, -a) - 1]
-    return Groups(tuple(found), runs.bottom, runs.top, certain, 1 - at.total[runs.last])
+    return Groups(tuple(found), runs.bottom, runs.top, certain, 1 - at.total[runs.last], arb(0))
 
 
 def dominating(groups: Groups, h: arb) -> Factor:
@@ -185,7 +189,7 @@ def labelled(groups: Groups, h: arb) -> tuple[Factor, Factor]:
         label = min(max(label, groups.bottom), groups.top)
         first[label] += g.p
         second[label] += g.q
-    return measure(first, groups.certain), measure(second, arb(0))
+    return measure(first, groups.certain), measure(second, groups.unknown)
 
 
 def grouped(

@@ -18,6 +18,7 @@ from accounting.notary.columns import UNIT, Column
 from accounting.notary.factors import Factor, Groups, dominating, grouped, labelled
 from accounting.notary.mechanism import Atom
 from accounting.notary.tables import NoiseTable
+from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
 
@@ -51,8 +52,8 @@ class Grid:
     """The factors with step h = ``ratio`` * loss, where loss = eps_central / max_value.
 
     The offsets of the central noise are multiples of the loss.  Where ratio is 1/m they lie on the
-    grid; otherwise they are split like any other loss.  ``clip`` bounds, roughly, the mass that each
-    factor moves to +infinity.
+    grid; otherwise they are split like any other loss.  ``clip`` bounds, roughly, the mass that
+    each factor moves to +infinity.
     """
 
     def __init__(
@@ -63,11 +64,13 @@ class Grid:
         ratio: Fraction,
         clip: float,
         releases: int,
+        thinned: ThinnedCentral | None = None,
     ) -> None:
         self.tables, self.log_masses = tables, log_masses
         self.loss, self.ratio, self.clip, self.releases = loss, ratio, clip, releases
         self.h = loss * ratio.numerator / ratio.denominator
         self.q = (-loss).exp()
+        self.thinned = thinned
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
 
@@ -77,8 +80,8 @@ class Grid:
         for c in changes:
             for atom, shift in c.shifts:
                 wanted[atom].add(shift)
-            first = c.first_shift
-            wanted[UNIT].update(range(first, first + c.distance + 1))
+            if self.thinned is None:
+                wanted[UNIT].update(range(c.first_shift, c.first_shift + c.distance + 1))
         for atom, shifts in wanted.items():
             missing = sorted(a for a in shifts if (atom, a) not in self._groups)
             if missing:
@@ -119,8 +122,33 @@ class Grid:
             out += [(i, low, weight * left), (i, low + 1, weight * (1 - left))]
         return tuple(out)
 
+    def _thinned(self, c: Change, side: Side) -> Factor:
+        """The central term where it is no mixture: one group of factors for each change."""
+        assert self.thinned is not None
+        kappa = c.pair[0] - c.pair[1]
+        key = ((kappa,), c.unit_shift, side)  # no atom has one element
+        if key not in self._factors:
+            groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip)
+            if side == "above":
+                self._factors[key] = dominating(groups, self.h)
+            else:
+                p, q = labelled(groups, self.h)
+                self._factors[*key[:2], "p"], self._factors[*key[:2], "q"] = p, q
+        return self._factors[key]
+
+    def central_top(self, c: Change, side: Side) -> int:
+        """The largest finite loss of the central term."""
+        if self.thinned is not None:
+            return self._thinned(c, side).top
+        return max(
+            self.factor(UNIT, c.first_shift + i, side).top + index
+            for i, index, _ in self.offsets(c.distance, side)
+        )
+
     def central(self, c: Change, side: Side, lowest: int) -> Factor:
-        """The mixture over the central noise, without finite losses below ``lowest``."""
+        """The central term without finite losses below ``lowest``."""
+        if self.thinned is not None:
+            return self._thinned(c, side).above(lowest)
         parts, infinite = [], arb(0)
         for i, index, weight in self.offsets(c.distance, side):
             factor = self.factor(UNIT, c.first_shift + i, side)
@@ -138,10 +166,7 @@ class Grid:
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
         plain.sort(key=lambda f: f.poly.length())
-        central_top = max(
-            self.factor(UNIT, c.first_shift + i, side).top + index
-            for i, index, _ in self.offsets(c.distance, side)
-        )
+        central_top = self.central_top(c, side)
         spare = times * (central_top + sum(f.top for f in plain)) - threshold
         if spare < 0:
             return self._certain(plain, c, side, threshold)
@@ -185,6 +210,6 @@ class Grid:
         middle = floor(eps / self.h) + 1
         p, q = (self.product(c, side, middle - 1) for side in ("p", "q"))
         for threshold in (middle - 1, middle, middle + 1):
-            gain = p.above(threshold).poly(arb(1)) - eps.exp() * q.above(threshold).poly(arb(1))
-            best = best.max(p.infinite + gain)
+            first, second = (x.infinite + x.above(threshold).poly(arb(1)) for x in (p, q))
+            best = best.max(first - eps.exp() * second)
         return best

@@ -1,7 +1,7 @@
 """What is proved: a mechanism whose every parameter is an exact number.
 
-A negative binomial is given by p and either its event rate lambda (compound Poisson: Poisson(lambda)
-events, each a logarithmic(p) count; r = -lambda / log(1 - p) follows) or r itself.
+A negative binomial is given by p and either its event rate lambda (compound Poisson:
+Poisson(lambda) events, each a logarithmic(p) count; r = -lambda / log(1 - p) follows) or r itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The notary: bounds on delta over all ordered pairs, proved in ball arithmetic (notary.md).
 
-It shares no evaluation code with the fast evaluators: it reads exact parameters, rebuilds the columns,
-tabulates the noises with its own recurrence and works with polynomials over balls.
+It shares no evaluation code with the fast evaluators: it reads exact parameters, rebuilds the
+columns, tabulates the noises with its own recurrence and works with polynomials over balls.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from accounting.notary.grid import Change, Grid, change
 from accounting.notary.mechanism import Atom, Mechanism
 from accounting.notary.processes import in_processes
 from accounting.notary.tables import NoiseTable
+from accounting.notary.thinned import ThinnedCentral
 
 Pair = tuple[int, int]
 Report = Callable[[str], None]
@@ -45,9 +46,9 @@ _CANDIDATES = 2
 class Finding:
     """delta at one eps over all ordered pairs that were asked for.
 
-    ``worst_pair`` attains the lower bound; no pair exceeds the upper one.  ``exact`` is False for a
-    set of atoms with more atoms than values, where only upper bounds mean anything (the lower one is
-    0).  ``deviation`` is what the deployed sampler adds, inside the bounds already.
+    ``worst_pair`` attains the lower bound; no pair exceeds the upper one.  ``exact`` is False for
+    a set of atoms with more atoms than values, where only upper bounds mean anything (the lower one
+    is 0).  ``deviation`` is what the deployed sampler adds, inside the bounds already.
     """
 
     eps: float
@@ -98,8 +99,8 @@ class Notary:
     ) -> Finding:
         """delta(eps), to relative gap ``gap`` if ``met``.
 
-        A claim that is decided ends expensive work at a gap of ``LOOSE``.  ``pairs`` restricts the proof
-        to these; ``deadline`` is on the clock of ``time.monotonic``.
+        A claim that is decided ends expensive work at a gap of ``LOOSE``.  ``pairs`` restricts the
+        proof to these; ``deadline`` is on the clock of ``time.monotonic``.
         """
         if self.disclosed is not None:
             return Finding(eps, Enclosure(1.0, 1.0), self.disclosed, True, True, 1, 0, 0.0)
@@ -110,12 +111,17 @@ class Notary:
             clip = scale * gap / (20 * terms * self.releases)
             bits = max(128, 96 + math.ceil(-1.25 * math.log2(clip)))
             with precision(bits):
-                search = _Search(self, ball(eps), gap, claim, clip, scale, deadline, report)
+                extra = (1 + ball(eps).exp()) * self.mechanism.central.deviation() * self.releases
+                thinned = None
+                if above(extra) > gap * scale / 20:
+                    thinned, extra = self._thinned(clip), arb(0)
+                search = _Search(
+                    self, ball(eps), gap, claim, clip, scale, thinned, deadline, report
+                )
                 search.run(changes)
                 if search.upper < scale / 8 and scale > _SMALLEST and time.monotonic() < deadline:
                     scale = max(search.upper, scale**2 if scale < 1e-2 else scale / 100, _SMALLEST)
                     continue
-                extra = (1 + ball(eps).exp()) * self.mechanism.central.deviation() * self.releases
                 lower = max(0.0, below(ball(search.lower) - extra)) if self.columns.exact else 0.0
                 return Finding(
                     eps=eps,
@@ -127,6 +133,13 @@ class Notary:
                     precision=bits,
                     deviation=above(extra),
                 )
+
+    def _thinned(self, clip: float) -> ThinnedCentral:
+        central = self.mechanism.central
+        parts = self.mechanism.atoms.get(UNIT, ())
+        unit = NoiseTable([(part.shape(), ball(part.p)) for part in parts]) if parts else None
+        reach = max(abs(c.unit_shift) for c in self.changes()) + self.mechanism.max_value
+        return ThinnedCentral(central.share(), central.loss(), unit, clip, reach)
 
     def tables(self) -> dict[Atom, NoiseTable]:
         """The noises at the working precision; W = M + noise of {-1, +1} in place of the latter."""
@@ -152,11 +165,12 @@ class _Search:
         claim: float | None,
         clip: float,
         scale: float,
+        thinned: ThinnedCentral | None,
         deadline: float,
         report: Report | None,
     ) -> None:
         self.notary, self.eps, self.gap, self.claim = notary, eps, gap, claim
-        self.clip, self.scale, self.deadline = clip, scale, deadline
+        self.clip, self.scale, self.thinned, self.deadline = clip, scale, thinned, deadline
         self.report = report or (lambda _: None)
         self.upper, self.lower, self.met = 1.0, 0.0, False
         self.worst: Pair = (0, 1)
@@ -172,7 +186,7 @@ class _Search:
         self.worst = changes[0].pair
         pending = changes
         while True:
-            grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases)
+            grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases, self.thinned)
             self.report(
                 f"{len(pending):,} of {len(changes):,} pairs, grid {float(grid.h.mid()):.3g}"
             )

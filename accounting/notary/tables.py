@@ -57,8 +57,9 @@ class NoiseTable:
             )
         if len(parts) == 1:
             ((r, p),) = parts
-            k = np.arange(1, size)
-            return start + np.concatenate([[0.0], np.cumsum(np.log(p * (k - 1 + r) / k))])
+            count = np.arange(1, size)
+            rises = np.log(p * (count - 1 + r) / count)
+            return start + np.concatenate([[0.0], np.cumsum(rises)])
         ratios = np.empty(size)
         ratios[0] = 1.0
         weights = [r * p for r, p in parts]

@@ -1,0 +1,168 @@
+"""The central term when the noises on +1 and -1 are not geometric: NB(share, q) with share != 1.
+
+This is what is left when only a fraction of the users adds noise.  D = z+ - z- and min(z+, z-) are
+then dependent, so the law of (D, Y_0) is tabulated in two dimensions (notary.md, section 5):
+with x = |D| and w = Y_0 - max(0, -D),
+    H_x(w) = sum_m f(m) f(m + x) g(w - m),   f = NB(share, q), g = noise of {-1, +1}.
+Masses start as balls, are rounded to doubles and only added and multiplied; all terms are positive,
+so the relative error is at most the number of operations times 2^-53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+
+from accounting.arrays import FloatArray
+from accounting.errors import TooLarge
+from accounting.notary.balls import ball
+from accounting.notary.factors import Group, Groups
+from accounting.notary.tables import NoiseTable
+
+_UNIT_ROUNDOFF = 2.0**-53
+_LARGEST_TABLE = 1 << 26
+_SMALLEST_MASS = 1e-200
+"""Smaller masses are left out (and counted), so that no logarithm is taken of a denormal number."""
+_LOG_ERROR = 1e-12
+"""Of a difference of two logarithms of masses above the smallest: their size is below 500."""
+_WIDEST = 1 << 22
+"""Cells on either side of zero; losses beyond become +infinity or are raised."""
+_BLOCK = 1 << 21
+
+
+class ThinnedCentral:
+    """H, and the groups of outcomes of a change (kappa, a_0)."""
+
+    def __init__(
+        self, share: arb, loss: arb, unit: NoiseTable | None, clip: float, largest_change: int
+    ) -> None:
+        q = (-loss).exp()
+        central = NoiseTable([(share, q)])
+        size = len(central.log_masses(clip / 8, largest_change))
+        length = 1 if unit is None else len(unit.log_masses(clip / 8, 2 * largest_change))
+        if size * (size + length) > _LARGEST_TABLE:
+            raise TooLarge(
+                f"with {float(share.mid()):.4g} of the central noise the view has a table of "
+                f"{size:,} x {size + length:,} outcomes, more than {_LARGEST_TABLE:,}; this "
+                "fraction of honest users can be checked for smaller max_value only, or for a file "
+                "that was made for it (certify --honest)"
+            )
+        f, f_whole = _doubles(central, size)
+        g, g_whole = (np.ones(1), arb(1)) if unit is None else _doubles(unit, length)
+        self.lost = 2 * (1 - f_whole) + (1 - g_whole)
+        """Mass of the outcomes with a noise beyond its table, under either law."""
+        table = np.zeros((size, size + length - 1))
+        for x in range(size):
+            row = np.convolve(f[: size - x] * f[x:], g)
+            table[x, : len(row)] = row
+        table[table < _SMALLEST_MASS] = 0.0
+        self.lost += ball(table.size * 2 * _SMALLEST_MASS * 1.001)
+        self.table = table
+        self.relative_error = 1.01 * (min(size, length) + 16) * _UNIT_ROUNDOFF
+
+    @cached_property
+    def _log(self) -> FloatArray:
+        out: FloatArray = np.log(np.maximum(self.table, _SMALLEST_MASS))  # zeros are never used
+        return out
+
+    def _rows(
+        self, kappa: int, a: int
+    ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, float, float]]:
+        """For every D: masses under both laws and losses, where the table has both; the mass that
+        the other law cannot produce; and the mass whose counterpart is not in the table."""
+        size, width = self.table.shape
+        for d in range(1 - size, size):
+            row, there = self.table[abs(d)], abs(d + kappa)
+            shift = a + max(0, -d) - max(0, -d - kappa)
+            first = min(max(0, -shift), width)
+            last = max(first, width - max(0, shift)) if there < size else first
+            impossible, unmatched = float(row[:first].sum()), float(row[last:].sum())
+            if first == last:
+                yield row[:0], row[:0], row[:0], impossible, unmatched
+                continue
+            other = slice(first + shift, last + shift)
+            loss = self._log[abs(d), first:last] - self._log[there, other]
+            yield row[first:last], self.table[there, other], loss, impossible, unmatched
+
+    def groups(self, kappa: int, a: int, h: arb, clip: float) -> Groups:
+        """All outcomes by the cells of their losses."""
+        found = _Cells(float(h.mid()), 2 * self.relative_error + _LOG_ERROR)
+        certain = 0.0
+        for p, q, loss, impossible, unmatched in self._rows(kappa, a):
+            certain += impossible
+            found.beyond += unmatched
+            both = (p > 0) & (q > 0)
+            found.beyond += float(p[~both].sum())
+            found.add(p[both], q[both], loss[both])
+        found.flush()
+        spread = self.relative_error + 1.01 * (self.table.size + 64) * 2 * _UNIT_ROUNDOFF
+        radius = arb(0, spread * 1.001)
+
+        def enclosed(total: float) -> arb:
+            return ball(total) * (1 + radius)
+
+        order = sorted(found.totals)
+        mass = np.array([found.totals[key][0] for key in order])
+        below = min(int(np.searchsorted(np.cumsum(mass), clip)), len(order) - 1)
+        beyond = int(np.searchsorted(np.cumsum(mass[::-1]), clip))
+        groups = []
+        for low, cells in order:
+            p_total, q_total = found.totals[low, cells]
+            groups.append(Group(enclosed(p_total), enclosed(q_total), low, low + cells))
+        return Groups(
+            tuple(groups),
+            bottom=max(order[below][0], 2 - _WIDEST),
+            top=order[max(0, len(order) - 1 - beyond)][0] + 1,
+            certain=enclosed(certain),
+            rest=enclosed(found.beyond) + self.lost,
+            unknown=self.lost,
+        )
+
+
+class _Cells:
+    """Totals of both laws by (lowest grid point, number of cells) of a loss, block by block."""
+
+    def __init__(self, step: float, error: float) -> None:
+        self.step, self.error = step, error
+        self.totals: dict[tuple[int, int], tuple[float, float]] = {}
+        self.beyond = 0.0
+        self._waiting: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        self._count = 0
+
+    def add(self, p: FloatArray, q: FloatArray, loss: FloatArray) -> None:
+        self._waiting.append((p, q, loss))
+        self._count += len(p)
+        if self._count > _BLOCK:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._count == 0:
+            return
+        p, q, loss = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
+        self._waiting, self._count = [], 0
+        position = loss / self.step
+        high_up = position > _WIDEST
+        self.beyond += float(p[high_up].sum())
+        p, q = p[~high_up], q[~high_up]
+        position = np.maximum(position[~high_up], -_WIDEST)  # raised: Groups.bottom is above
+        # a loss within its error of a grid point is taken to span two cells
+        margin = self.error / self.step + np.abs(position) * 1e-15
+        low = np.floor(position - margin).astype(np.int64)
+        span = np.maximum(np.ceil(position + margin).astype(np.int64) - low, 1)
+        for cells in np.unique(span).tolist():
+            chosen = span == cells
+            base = int(low[chosen].min())
+            index = low[chosen] - base
+            ps, qs = (np.bincount(index, weights=x[chosen]) for x in (p, q))
+            for i in np.flatnonzero(ps).tolist():
+                before = self.totals.get((base + i, cells), (0.0, 0.0))
+                self.totals[base + i, cells] = (before[0] + ps[i], before[1] + qs[i])
+
+
+def _doubles(table: NoiseTable, size: int) -> tuple[FloatArray, arb]:
+    """The first masses as doubles, each within a relative 2^-52, and their sum as a ball."""
+    at = table.at(np.arange(size))
+    return np.array([float(at.mass[k].mid()) for k in range(size)]), at.total[size - 1]
