@@ -33,6 +33,7 @@ from accounting.protocol import Delta, Protocol
 Tier = Literal["auto", "ball", "mixed", "fast"]
 LARGEST_BALL = 256
 """Of max_value: beyond it ``auto`` means ``mixed``."""
+FAST = "fast"
 _LARGEST_EPS = 500.0
 _NEAR = 0.9
 """Pairs whose fast upper bound exceeds this share of the worst lower bound go to the notary."""
@@ -72,7 +73,7 @@ def prove(
         tier = "ball" if mechanism.max_value <= LARGEST_BALL else "mixed"
     if tier == "ball" or notary.disclosed is not None:
         found = notary.enclose(eps, gap=gap, claim=claim, deadline=deadline, report=report)
-        return _by_notary(found, "disjoint supports" if notary.disclosed else "ball")
+        return _by_notary(found)
     fast = _fast(mechanism, eps, releases, claim, LOOSE if tier == "mixed" else gap, report)
     if tier == "fast":
         return fast.proof
@@ -81,9 +82,9 @@ def prove(
     found = notary.enclose(eps, gap=gap, claim=claim, pairs=pairs, deadline=deadline, report=report)
     others = np.delete(fast.upper, near)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
-    covered = {"ball": len(pairs), "fast": len(others)}
+    covered = {found.method: len(pairs), FAST: len(others)}
     enclosure = Enclosure(found.enclosure.lower, upper)
-    return replace(_by_notary(found, "ball"), enclosure=enclosure, covered=covered)
+    return replace(_by_notary(found), enclosure=enclosure, covered=covered)
 
 
 def satisfied_eps(
@@ -105,19 +106,27 @@ def satisfied_eps(
 
 
 def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosure | None:
-    low, high = 0.0, math.inf
-    while high - low > 1e-3 * max(1.0, low):
-        eps = (low + high) / 2 if high < math.inf else 2 * low + 1
-        if eps > _LARGEST_EPS:
-            return None
-        found = notary.enclose(eps, gap=LOOSE, claim=delta, report=report).enclosure
-        if found.upper <= delta:
-            high = eps
-        elif found.lower > delta:
-            low = eps
-        else:
-            break
-    return Enclosure(low, high) if high < math.inf else None
+    """The pair that looks worst at eps = 1 is followed alone; all pairs have to agree at the end."""
+    worst = notary.enclose(1.0, gap=LOOSE, claim=delta, report=report).worst_pair
+    for pairs in ([worst], None):
+        low, high = 0.0, math.inf
+        while high - low > 1e-3 * max(1.0, low):
+            eps = (low + high) / 2 if high < math.inf else 2 * low + 1
+            if eps > _LARGEST_EPS:
+                return None
+            found = notary.enclose(eps, gap=LOOSE, claim=delta, pairs=pairs, report=report)
+            if found.enclosure.upper <= delta:
+                high = eps
+            elif found.enclosure.lower > delta:
+                low = eps
+            else:
+                break
+        if high == math.inf:
+            continue
+        found = notary.enclose(high, gap=LOOSE, claim=delta, report=report)
+        if found.enclosure.upper <= delta:
+            return Enclosure(low, high)
+    return None
 
 
 def _deviation(mechanism: Mechanism, eps: float, releases: int) -> float:
@@ -126,14 +135,14 @@ def _deviation(mechanism: Mechanism, eps: float, releases: int) -> float:
         return above((1 + ball(eps).exp()) * mechanism.central.deviation() * releases)
 
 
-def _by_notary(found: Finding, method: str) -> Proof:
+def _by_notary(found: Finding) -> Proof:
     return Proof(
         eps=found.eps,
         enclosure=found.enclosure,
         worst_pair=found.worst_pair,
         exact=found.exact,
         met=found.met,
-        covered={method: found.pairs},
+        covered={found.method: found.pairs},
         precision=found.precision,
         deviation=found.deviation,
     )
@@ -171,7 +180,7 @@ def _fast(
         worst_pair=_pair(lower.worst_pair if lower.exact else upper.worst_pair),
         exact=upper.exact,
         met=upper.met and lower.met,
-        covered={"fast": len(upper.pairs)},
+        covered={FAST: len(upper.pairs)},
         precision=53,
         deviation=deviation,
     )

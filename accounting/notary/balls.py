@@ -30,6 +30,8 @@ def precision(bits: int) -> Iterator[None]:
 
 def ball(value: Fraction | float) -> arb:
     """A ball around an exact number, rounded to the working precision."""
+    if isinstance(value, float):
+        return arb(value)
     exact = Fraction(value)
     return arb(fmpq(exact.numerator, exact.denominator))
 

@@ -121,8 +121,8 @@ class Groups:
     """All outcomes of one noise under one shift.
 
     ``certain`` is the mass of the outcomes that the other law cannot produce, ``rest`` that of the
-    outcomes after the table; losses from ``top`` on and below ``bottom`` are rare.  ``unknown`` is a
-    mass that the other law may have anywhere besides.
+    outcomes after the table; losses from ``top`` on and below ``bottom`` are rare.  ``unknown`` is
+    a mass that the other law may have anywhere besides.
     """
 
     groups: tuple[Group, ...]

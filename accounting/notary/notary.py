@@ -29,6 +29,9 @@ from accounting.notary.thinned import ThinnedCentral
 Pair = tuple[int, int]
 Report = Callable[[str], None]
 GAP = 1e-4
+BALL = "ball"
+BALL_2D = "ball, central noise as a two-dimensional table of doubles with error bounds"
+DISJOINT = "disjoint supports"
 LOOSE = 1e-2
 """The gap that is enough once a claim is decided, unless a smaller one is cheap."""
 _CHEAP = 200_000
@@ -37,6 +40,8 @@ _COARSE = 6.0
 """Grid cells per standard deviation of the loss to begin with."""
 _FINEST = 1 << 21
 """Grid cells up to eps at which refining ends."""
+_STALLED = 0.9
+"""A finer grid that leaves more of the gap than this does not help: rounding dominates."""
 _SMALLEST = 1e-300
 _CANDIDATES = 2
 """Pairs per grid that are tried as the worst one."""
@@ -56,6 +61,7 @@ class Finding:
     worst_pair: Pair
     met: bool
     exact: bool
+    method: str
     pairs: int
     precision: int
     deviation: float
@@ -103,7 +109,9 @@ class Notary:
         proof to these; ``deadline`` is on the clock of ``time.monotonic``.
         """
         if self.disclosed is not None:
-            return Finding(eps, Enclosure(1.0, 1.0), self.disclosed, True, True, 1, 0, 0.0)
+            return Finding(
+                eps, Enclosure(1.0, 1.0), self.disclosed, True, True, DISJOINT, 1, 0, 0.0
+            )
         changes = self.changes(pairs)
         scale = claim if claim is not None else 1e-6
         terms = 2 + max(len(c.shifts) for c in changes)
@@ -129,6 +137,7 @@ class Notary:
                     worst_pair=search.worst,
                     met=search.met,
                     exact=self.columns.exact,
+                    method=BALL if thinned is None else BALL_2D,
                     pairs=len(changes),
                     precision=bits,
                     deviation=above(extra),
@@ -183,6 +192,7 @@ class _Search:
         loss = notary.mechanism.central.loss()
         ratio = _tidy(_spread(logs, changes) / (_COARSE * float(loss.mid())))
         upper = {c.pair: 1.0 for c in changes}
+        before = math.inf
         self.worst = changes[0].pair
         pending = changes
         while True:
@@ -204,8 +214,10 @@ class _Search:
             cells = float(self.eps.mid() / grid.h.mid()) + 1
             if self._enough(len(pending) * cells):
                 return
-            if cells > _FINEST or time.monotonic() > self.deadline:
+            width = self.upper - self.lower
+            if cells > _FINEST or width > _STALLED * before or time.monotonic() > self.deadline:
                 return
+            before = width
             error = (self.upper - self.lower) / self.upper
             ratio = _tidy(float(ratio) / min(max(1.2 * math.sqrt(error / self.gap), 2), 4))
 

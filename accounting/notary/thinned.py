@@ -98,11 +98,10 @@ class ThinnedCentral:
             found.beyond += float(p[~both].sum())
             found.add(p[both], q[both], loss[both])
         found.flush()
-        spread = self.relative_error + 1.01 * (self.table.size + 64) * 2 * _UNIT_ROUNDOFF
-        radius = arb(0, spread * 1.001)
 
-        def enclosed(total: float) -> arb:
-            return ball(total) * (1 + radius)
+        def enclosed(total: float, additions: int) -> arb:
+            spread = self.relative_error + 1.01 * (additions + 64) * _UNIT_ROUNDOFF
+            return arb(total, spread * total * 1.001)
 
         order = sorted(found.totals)
         mass = np.array([found.totals[key][0] for key in order])
@@ -110,24 +109,26 @@ class ThinnedCentral:
         beyond = int(np.searchsorted(np.cumsum(mass[::-1]), clip))
         groups = []
         for low, cells in order:
-            p_total, q_total = found.totals[low, cells]
-            groups.append(Group(enclosed(p_total), enclosed(q_total), low, low + cells))
+            p_total, q_total, count = found.totals[low, cells]
+            masses = enclosed(p_total, count), enclosed(q_total, count)
+            groups.append(Group(*masses, low, low + cells))
         return Groups(
             tuple(groups),
             bottom=max(order[below][0], 2 - _WIDEST),
             top=order[max(0, len(order) - 1 - beyond)][0] + 1,
-            certain=enclosed(certain),
-            rest=enclosed(found.beyond) + self.lost,
+            certain=enclosed(certain, self.table.size),
+            rest=enclosed(found.beyond, 4 * self.table.size) + self.lost,
             unknown=self.lost,
         )
 
 
 class _Cells:
-    """Totals of both laws by (lowest grid point, number of cells) of a loss, block by block."""
+    """Totals of both laws, and the number of additions in them, by (lowest grid point, number of
+    cells) of a loss; block by block."""
 
     def __init__(self, step: float, error: float) -> None:
         self.step, self.error = step, error
-        self.totals: dict[tuple[int, int], tuple[float, float]] = {}
+        self.totals: dict[tuple[int, int], tuple[float, float, int]] = {}
         self.beyond = 0.0
         self._waiting: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         self._count = 0
@@ -156,10 +157,12 @@ class _Cells:
             chosen = span == cells
             base = int(low[chosen].min())
             index = low[chosen] - base
-            ps, qs = (np.bincount(index, weights=x[chosen]) for x in (p, q))
-            for i in np.flatnonzero(ps).tolist():
-                before = self.totals.get((base + i, cells), (0.0, 0.0))
-                self.totals[base + i, cells] = (before[0] + ps[i], before[1] + qs[i])
+            ps, qs = (np.bincount(index, weights=x[chosen]).tolist() for x in (p, q))
+            counts = np.bincount(index)
+            for i in np.flatnonzero(counts).tolist():
+                before = self.totals.get((base + i, cells), (0.0, 0.0, 0))
+                count = before[2] + int(counts[i]) + 1
+                self.totals[base + i, cells] = (before[0] + ps[i], before[1] + qs[i], count)
 
 
 def _doubles(table: NoiseTable, size: int) -> tuple[FloatArray, arb]:
