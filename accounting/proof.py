@@ -106,7 +106,7 @@ def satisfied_eps(
 
 
 def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosure | None:
-    """The pair that looks worst at eps = 1 is followed alone; all pairs have to agree at the end."""
+    """The pair that looks worst at eps = 1 is followed alone; in the end all have to agree."""
     worst = notary.enclose(1.0, gap=LOOSE, claim=delta, report=report).worst_pair
     for pairs in ([worst], None):
         low, high = 0.0, math.inf

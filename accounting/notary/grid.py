@@ -21,6 +21,7 @@ from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
+_EVERYTHING = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -122,33 +123,19 @@ class Grid:
             out += [(i, low, weight * left), (i, low + 1, weight * (1 - left))]
         return tuple(out)
 
-    def _thinned(self, c: Change, side: Side) -> Factor:
-        """The central term where it is no mixture: one group of factors for each change."""
+    def _thinned(self, c: Change, side: Side, lowest: int) -> Factor:
+        """The central term where it is no mixture, without finite losses below ``lowest``."""
         assert self.thinned is not None
         kappa = c.pair[0] - c.pair[1]
-        key = ((kappa,), c.unit_shift, side)  # no atom has one element
-        if key not in self._factors:
-            groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip)
-            if side == "above":
-                self._factors[key] = dominating(groups, self.h)
-            else:
-                p, q = labelled(groups, self.h)
-                self._factors[*key[:2], "p"], self._factors[*key[:2], "q"] = p, q
-        return self._factors[key]
-
-    def central_top(self, c: Change, side: Side) -> int:
-        """The largest finite loss of the central term."""
-        if self.thinned is not None:
-            return self._thinned(c, side).top
-        return max(
-            self.factor(UNIT, c.first_shift + i, side).top + index
-            for i, index, _ in self.offsets(c.distance, side)
-        )
+        groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip, lowest)
+        if side == "above":
+            return dominating(groups, self.h)
+        return labelled(groups, self.h)[0 if side == "p" else 1]
 
     def central(self, c: Change, side: Side, lowest: int) -> Factor:
         """The central term without finite losses below ``lowest``."""
         if self.thinned is not None:
-            return self._thinned(c, side).above(lowest)
+            return self._thinned(c, side, lowest)
         parts, infinite = [], arb(0)
         for i, index, weight in self.offsets(c.distance, side):
             factor = self.factor(UNIT, c.first_shift + i, side)
@@ -161,21 +148,33 @@ class Grid:
             poly += (factor.poly * weight).left_shift(factor.base + index - base)
         return Factor(base, poly, infinite)
 
+    def _central_top(self, c: Change, side: Side) -> int:
+        """At least the largest finite loss of the central term."""
+        if self.thinned is not None:
+            return self._thinned(c, side, -_EVERYTHING).top
+        return max(
+            self.factor(UNIT, c.first_shift + i, side).top + index
+            for i, index, _ in self.offsets(c.distance, side)
+        )
+
     def product(self, c: Change, side: Side, threshold: int) -> Factor:
         """The law of the whole loss, without finite losses below ``threshold``."""
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
         plain.sort(key=lambda f: f.poly.length())
-        central_top = self.central_top(c, side)
-        spare = times * (central_top + sum(f.top for f in plain)) - threshold
-        if spare < 0:
-            return self._certain(plain, c, side, threshold)
-        # a loss more than ``spare`` below a factor's top cannot reach the threshold
-        out = (
-            self.central(c, side, central_top - spare)
-            .power(times)
-            .above(times * central_top - spare)
-        )
+        tops = sum(f.top for f in plain)
+        # a loss can be left out if the largest losses of all others do not lift it to the threshold
+        lowest = threshold - times * tops
+        if times > 1:
+            lowest -= (times - 1) * self._central_top(c, side)
+        central = self.central(c, side, lowest).above(lowest)
+        spare = times * (central.top + tops) - threshold
+        if spare < 0 or central.poly.length() == 0:
+            safe = 1 - central.infinite
+            for factor in plain:
+                safe *= 1 - factor.infinite
+            return Factor(threshold, arb_poly([]), 1 - safe**times)
+        out = central.power(times).above(times * central.top - spare)
         product: Factor | None = None
         for factor in plain:
             part = factor.above(factor.top - spare).power(times)
@@ -184,14 +183,6 @@ class Grid:
         if product is not None:
             out = out.times(product)
         return out.above(threshold)
-
-    def _certain(self, plain: list[Factor], c: Change, side: Side, threshold: int) -> Factor:
-        """Only +infinity can pass the threshold."""
-        rest = self.central(c, side, threshold + 1)
-        safe = 1 - rest.infinite
-        for factor in plain:
-            safe *= 1 - factor.infinite
-        return Factor(threshold, rest.poly * 0, 1 - safe**self.releases)
 
     def upper(self, c: Change, eps: arb) -> arb:
         """delta(eps) of this change is at most this."""

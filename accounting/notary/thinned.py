@@ -65,7 +65,7 @@ class ThinnedCentral:
 
     @cached_property
     def _log(self) -> FloatArray:
-        out: FloatArray = np.log(np.maximum(self.table, _SMALLEST_MASS))  # zeros are never used
+        out: FloatArray = np.log(np.maximum(self.table, _SMALLEST_MASS))  # zeros are not used
         return out
 
     def _rows(
@@ -87,13 +87,18 @@ class ThinnedCentral:
             loss = self._log[abs(d), first:last] - self._log[there, other]
             yield row[first:last], self.table[there, other], loss, impossible, unmatched
 
-    def groups(self, kappa: int, a: int, h: arb, clip: float) -> Groups:
-        """All outcomes by the cells of their losses."""
+    def groups(self, kappa: int, a: int, h: arb, clip: float, lowest: int) -> Groups:
+        """The outcomes by the cells of their losses, without finite losses below ``lowest``."""
+        floor = (lowest - 1) * float(h.mid())
         found = _Cells(float(h.mid()), 2 * self.relative_error + _LOG_ERROR)
         certain = 0.0
         for p, q, loss, impossible, unmatched in self._rows(kappa, a):
             certain += impossible
             found.beyond += unmatched
+            high = (loss > floor) | (q == 0)
+            if not high.any():
+                continue
+            p, q, loss = p[high], q[high], loss[high]
             both = (p > 0) & (q > 0)
             found.beyond += float(p[~both].sum())
             found.add(p[both], q[both], loss[both])
@@ -103,7 +108,8 @@ class ThinnedCentral:
             spread = self.relative_error + 1.01 * (additions + 64) * _UNIT_ROUNDOFF
             return arb(total, spread * total * 1.001)
 
-        order = sorted(found.totals)
+        order = sorted(found.totals) or [(lowest, 1)]
+        found.totals.setdefault(order[0], (0.0, 0.0, 0))
         mass = np.array([found.totals[key][0] for key in order])
         below = min(int(np.searchsorted(np.cumsum(mass), clip)), len(order) - 1)
         beyond = int(np.searchsorted(np.cumsum(mass[::-1]), clip))
