@@ -26,7 +26,6 @@ from accounting.errors import AccountingError, InvalidParameter
 from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
 from accounting.notary.balls import above, ball, below, precision
-from accounting.notary.mechanism import ExactNoise
 from accounting.notary.notary import Pair, Report
 from accounting.protocol import Delta, Protocol
 
@@ -69,10 +68,20 @@ def prove(
     if tier not in get_args(Tier):
         raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
     notary = Notary(mechanism, releases)
+
+    def guess() -> float:
+        try:
+            less = configuration(mechanism, noise="less")
+            return Protocol(less, releases).delta(eps, gap=0.5).enclosure.upper
+        except AccountingError:
+            return 1.0
+
     if tier == "auto":
         tier = "ball" if mechanism.max_value <= LARGEST_BALL else "mixed"
     if tier == "ball" or notary.disclosed is not None:
-        found = notary.enclose(eps, gap=gap, claim=claim, deadline=deadline, report=report)
+        found = notary.enclose(
+            eps, gap=gap, claim=claim, guess=guess, deadline=deadline, report=report
+        )
         return _by_notary(found)
     fast = _fast(mechanism, eps, releases, claim, LOOSE if tier == "mixed" else gap, report)
     if tier == "fast":
@@ -209,15 +218,21 @@ def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Co
         atoms = []
         for elements, parts in mechanism.atoms.items():
             for part in parts:
-                r, p = round_noise(part.shape()), _rounded(part, noise)
+                r = round_noise(part.shape()) if part.r is None else _rounded(part.r, noise)
+                p = _rounded(part.p, noise)
                 atoms.append((elements, NegativeBinomial(r, p)))
-        central = mechanism.central.loss() * mechanism.max_value
-        eps_central = above(central) if noise == "less" else below(central)
+        if mechanism.central.step is not None:
+            exact = mechanism.central.step * mechanism.max_value
+            eps_central = _rounded(exact, "more" if noise == "less" else "less")
+        else:
+            central = mechanism.central.loss() * mechanism.max_value
+            eps_central = above(central) if noise == "less" else below(central)
     return Configuration.of(mechanism.max_value, atoms, eps_central=eps_central)
 
 
-def _rounded(part: ExactNoise, noise: str) -> float:
-    p = float(part.p)
+def _rounded(exact: Fraction, noise: Literal["less", "more"]) -> float:
+    """The nearest double that is not larger, or not smaller."""
+    number = float(exact)
     if noise == "less":
-        return p if Fraction(p) <= part.p else math.nextafter(p, 0.0)
-    return p if Fraction(p) >= part.p else math.nextafter(p, 1.0)
+        return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)
+    return number if Fraction(number) >= exact else math.nextafter(number, math.inf)

@@ -1,8 +1,8 @@
 """delta of small protocols from the raw message counts, by enumeration with mpmath.
 
-Max_value 1 with the atom {-1, 1}, and 2 with {2, -1, -1} besides.  Counts only: no change of basis.
-Masses come from mpmath and are then rounded to whole multiples of 2^-160, on which everything is
-exact; the rounding and the tails are inside the bracket.
+Max_value 1 with the atom {-1, 1} (its noises add), and 2 with {2, -1, -1} besides. Counts only:
+no change of basis. Masses come from mpmath and are then rounded to whole multiples of 2^-160, on
+which everything is exact; the rounding and the tails are inside the bracket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Law = np.ndarray[Any, np.dtype[np.object_]]
 
 
 def delta(
-    unit: tuple[float, float],
+    units: list[tuple[float, float]],
     double: tuple[float, float] | None,
     eps_central: float,
     eps: float,
@@ -32,7 +32,14 @@ def delta(
         top = 1 if double is None else 2
         cut = mp.mpf(tail)
         q = mp.exp(-mp.mpf(eps_central) / top)
-        g, lost = _whole(*unit, cut)
+        g, lost = [1 << _BITS], mp.mpf(0)
+        for unit in units:
+            part, left = _whole(*unit, cut)
+            g = [
+                sum(g[i] * part[k - i] for i in range(len(g)) if 0 <= k - i < len(part)) >> _BITS
+                for k in range(len(g) + len(part) - 1)
+            ]
+            lost += left
         f, left = _whole(share, q, cut)
         lost += 2 * left
         law = _plus_and_minus(g, f)

@@ -136,8 +136,8 @@ class Groups:
 def group(runs: Runs, at: Points, h: arb) -> Groups:
     """The masses of the runs, and proven bounds on their losses.
 
-    A run of several outcomes is used only where the loss is monotone along it (the noise is
-    log-concave), so that its ends bound it.
+    A run of several outcomes is used only where the loss is monotone along it, so that its ends
+    bound it.
     """
     a = runs.shift
     found = []
@@ -197,6 +197,6 @@ def grouped(
 ) -> dict[int, Groups]:
     """Groups for several shifts of one noise, from one pass over its masses."""
     step = float(h.mid())
-    plans = [plan_runs(log_mass, a, step, clip, monotone=table.log_concave) for a in shifts]
+    plans = [plan_runs(log_mass, a, step, clip, monotone=table.monotone) for a in shifts]
     at = table.at(np.concatenate([plan.points() for plan in plans]))
     return {plan.shift: group(plan, at, h) for plan in plans}

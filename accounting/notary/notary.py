@@ -100,13 +100,15 @@ class Notary:
         gap: float = GAP,
         claim: float | None = None,
         pairs: Collection[Pair] | None = None,
+        guess: Callable[[], float] | None = None,
         deadline: float = math.inf,
         report: Report | None = None,
     ) -> Finding:
         """delta(eps), to relative gap ``gap`` if ``met``.
 
         A claim that is decided ends expensive work at a gap of ``LOOSE``.  ``pairs`` restricts the
-        proof to these; ``deadline`` is on the clock of ``time.monotonic``.
+        proof to these; ``guess`` is asked for delta's size where it is far below the claim; nothing
+        rests on it.  ``deadline`` is on the clock of ``time.monotonic``.
         """
         if self.disclosed is not None:
             return Finding(
@@ -128,7 +130,9 @@ class Notary:
                 )
                 search.run(changes)
                 if search.upper < scale / 8 and scale > _SMALLEST and time.monotonic() < deadline:
-                    scale = max(search.upper, scale**2 if scale < 1e-2 else scale / 100, _SMALLEST)
+                    scale = max(search.upper, min(scale**2, scale / 100), _SMALLEST)
+                    if guess is not None:
+                        scale, guess = max(min(4 * guess(), search.upper), _SMALLEST), None
                     continue
                 lower = max(0.0, below(ball(search.lower) - extra)) if self.columns.exact else 0.0
                 return Finding(

@@ -37,9 +37,10 @@ class NoiseTable:
         self.parts = tuple(parts)
 
     @cached_property
-    def log_concave(self) -> bool:
-        """Proven when every r_i >= 1: each part is log-concave, and so are their convolutions."""
-        return all(r >= 1 for r, _ in self.parts)
+    def monotone(self) -> bool:
+        """Whether the loss of a shift is proven to be monotone in the outcome (notary.md, Lemma 4):
+        for one negative binomial, and for log-concave parts (r_i >= 1)."""
+        return len(self.parts) == 1 or all(r >= 1 for r, _ in self.parts)
 
     @cached_property
     def _doubles(self) -> list[tuple[float, float]]:

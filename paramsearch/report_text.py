@@ -1,0 +1,148 @@
+"""Words, numbers and markup for the report; whatever is not markup is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from html import escape
+from typing import Literal
+
+Side = Literal["nearest", "lower", "upper"]
+_ROUNDING = {"nearest": ROUND_HALF_EVEN, "lower": ROUND_FLOOR, "upper": ROUND_CEILING}
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LONGEST = 200
+"""Characters of a string from outside that are shown."""
+_RUNS = 8
+"""Distinct values of an atom that are shown."""
+
+
+class Html(str):
+    """Markup.  Any other string is escaped when it becomes part of an element."""
+
+    __slots__ = ()
+
+
+def element(name: str, *children: str, **attributes: object) -> Html:
+    """An element; ``class_`` and ``aria_label`` become class and aria-label, None is left out."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Html(f"<{name}{given}>{join(children)}</{name}>")
+
+
+def join(parts: Iterable[str]) -> Html:
+    """Markup and text one after the other."""
+    return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
+
+
+def told(text: str) -> str:
+    """A string from outside, cut to a readable length; what cannot be seen is shown as such."""
+    cut = text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cut)
+
+
+def sentence(text: str) -> Html:
+    """A message of the audit, its symbols and numbers written as everywhere in the report."""
+    words = re.sub(r"\bdelta\b", "δ", re.sub(r"\beps\b", "ε", told(text)))
+    words = words if words.startswith(("δ", "ε")) else words[:1].upper() + words[1:]
+    pieces = re.split(r"((?<![\w.])\d(?:\.\d+)?e[-+]\d+(?!\w))", words.rstrip(".") + ".")
+    for i in range(1, len(pieces), 2):
+        pieces[i] = element("span", _scientific(Decimal(pieces[i])), class_="number")
+    return join(pieces)
+
+
+def number(value: float, digits: int | None = None, side: Side = "nearest") -> Html:
+    """A number for people, the exact double in its title.
+
+    With ``digits`` it is rounded to so many, and a bound never to its wrong side.
+    """
+    return _number(_decimal(value, digits, side), repr(value))
+
+
+def quotient(value: Fraction, *, exact: str, digits: int = 6) -> Html:
+    """A rational as a decimal, its exact form in its title."""
+    return _number(_divided(value, digits), exact)
+
+
+def chance(value: Fraction, *, exact: str) -> Html:
+    """A probability, with enough digits to see how far below 1 it is."""
+    nines = -_divided(1 - value, 1).adjusted() - 1
+    return quotient(value, exact=exact, digits=6 + nines)
+
+
+def share(part: float) -> Html:
+    """A part of a whole, in percent."""
+    return element("span", f"{100 * part:.3g} %", class_="number", title=repr(part))
+
+
+def label(value: float, digits: int | None = None, side: Side = "nearest") -> str:
+    """A number as plain text, for drawings and titles."""
+    found = _decimal(value, digits, side)
+    if not _is_scientific(found):
+        return _plain(found)
+    mantissa, exponent = _split(found)
+    return f"{mantissa} × {power(exponent)}" if mantissa != "1" else power(exponent)
+
+
+def power(exponent: int) -> str:
+    """A power of ten as plain text."""
+    return "10" + str(exponent).translate(_RAISED)
+
+
+def atom_text(atom: tuple[int, ...]) -> str:
+    """{5, −1 × 5}: the largest values first, equal ones counted."""
+    counts = Counter(atom)
+    values = sorted(counts, key=lambda value: (-abs(value), value < 0))
+    runs = [_signed(v) + (f" × {counts[v]:,}" if counts[v] > 1 else "") for v in values[:_RUNS]]
+    more = [f"{len(values) - _RUNS:,} other values"] if len(values) > _RUNS else []
+    return "{" + ", ".join(runs + more) + "}"
+
+
+def _signed(value: int) -> str:
+    return f"{value:,}".replace("-", "−")
+
+
+def _decimal(value: float, digits: int | None, side: Side) -> Decimal:
+    if digits is None:
+        return Decimal(repr(value))
+    exact = Decimal(value)
+    # digits before the point are all kept where they are written out
+    kept = digits if _is_scientific(exact) else max(digits, exact.adjusted() + 1)
+    found = Context(prec=kept, rounding=_ROUNDING[side]).create_decimal(exact)
+    if side == "nearest" or not _is_scientific(found):
+        return found.normalize()
+    return found.quantize(Decimal((0, (1,), found.adjusted() - digits + 1)))  # bounds line up
+
+
+def _divided(value: Fraction, digits: int) -> Decimal:
+    return Context(prec=digits).divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _is_scientific(value: Decimal) -> bool:
+    return value != 0 and not -4 < value.adjusted() < 7
+
+
+def _number(value: Decimal, exact: str) -> Html:
+    shown = _scientific(value) if _is_scientific(value) else _plain(value)
+    return element("span", shown, class_="number", title=exact)
+
+
+def _plain(value: Decimal) -> str:
+    text = f"{value:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _split(value: Decimal) -> tuple[str, int]:
+    exponent = value.adjusted()
+    return f"{value.scaleb(-exponent):f}", exponent
+
+
+def _scientific(value: Decimal) -> Html:
+    mantissa, exponent = _split(value)
+    raised = element("sup", _signed(exponent))
+    return join([f"{mantissa} × 10" if mantissa != "1" else "10", raised])
