@@ -34,19 +34,16 @@ from paramsearch.report_charts import (
     profile_chart,
     swatch,
 )
+from paramsearch.report_noise import cost_section, noise_section
 from paramsearch.report_sections import (
     Document,
-    cost_section,
     file_section,
-    noise_section,
     problem_section,
     proof_section,
-    section,
-    table,
     verdict_section,
     worst_pair,
 )
-from paramsearch.report_text import Html, element, number, share, told
+from paramsearch.report_text import Html, element, number, section, share, table, told
 
 Report = Callable[[str], None]
 Curve = list[tuple[float, Enclosure]]

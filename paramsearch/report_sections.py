@@ -1,72 +1,42 @@
-"""The sections of the report that are words and tables."""
+"""The sections of the report that answer: the verdict, the claim, the proof, the file."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from itertools import islice
+from collections.abc import Iterator, Mapping
 
 from accounting.configuration import Proposal
+from accounting.notary.notary import BALL, BALL_2D, DISJOINT
+from accounting.proof import FAST
 from paramsearch.audit import Audit, Verdict
-from paramsearch.parameter_file import AtomNoise, CentralNoise, ParameterFile, Problem
+from paramsearch.parameter_file import ParameterFile, Problem
 from paramsearch.report_text import (
+    LARGEST_TABLE,
+    Fact,
     Html,
-    atom_text,
-    chance,
     element,
+    facts,
     join,
     number,
-    quotient,
+    section,
     sentence,
     share,
+    table,
     told,
 )
 
 Document = ParameterFile | Proposal
-Fact = tuple[str, str]
-_LARGEST_TABLE = 2000
-"""Rows; a file may hold a million."""
 _SIGNS: dict[Verdict, str] = {
     "certified": "M9 17l6 6 12-13",
     "violated": "M10 10l14 14M24 10l-14 14",
     "undecided": "M12.5 13a4.5 4.5 0 1 1 6.500 4.200c-1.300.7-2 1.500-2 3.100M17 25v.6",
 }
-_CENTRAL = "1 and −1, each"
+_BALLS = "ball arithmetic: each number is an interval that holds the true one"
 _METHODS = {
-    "ball": "ball arithmetic: each number is an interval that holds the true one",
-    "fast": "floating point with proved error bounds",
-    "disjoint supports": "every view tells the two inputs apart",
+    BALL: ("ball", _BALLS),
+    BALL_2D: ("ball, thinned", f"{_BALLS}; the central noise as doubles with error bounds"),
+    FAST: ("fast", "floating point with proved error bounds"),
+    DISJOINT: ("disjoint supports", "every view tells the two inputs apart"),
 }
-
-
-def section(name: str, heading: str, *content: str) -> Html:
-    title = element("h2", heading, id=name)
-    return element("section", title, *content, aria_labelledby=name)
-
-
-def facts(items: Iterable[Fact]) -> Html:
-    """Names and values, one under the other."""
-    rows = [element("div", element("dt", name), element("dd", value)) for name, value in items]
-    return element("dl", *rows)
-
-
-def table(
-    caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = ""
-) -> Html:
-    """A table that scrolls in its own box, by keyboard too; the first column names the row."""
-    head = element("tr", *(element("th", text, scope="col") for text in heads))
-    body = []
-    for first, *rest in rows:
-        cells = (element("td", text) for text in rest)
-        body.append(element("tr", element("th", first, scope="row"), *cells))
-    whole = element(
-        "table", element("caption", caption), element("thead", head), element("tbody", *body)
-    )
-    return element(
-        "div", whole, class_=f"box {kind}".rstrip(), role="region", tabindex=0, aria_label=caption
-    )
 
 
 def verdict_section(audit: Audit) -> Html:
@@ -131,7 +101,7 @@ def _witness(audit: Audit) -> list[Html]:
     if proof.enclosure.lower == 1:
         words = join(
             [
-                f"When one user's input changes from {j:,} to {k:,}, every outcome tells "
+                f"When one user’s input changes from {j:,} to {k:,}, every outcome tells "
                 "which of the two it was. No ε makes up for that: δ = 1 for all of them."
             ]
         )
@@ -140,7 +110,7 @@ def _witness(audit: Audit) -> list[Html]:
         return [element("p", "The claimed δ is not what fails: the certificate in the file does.")]
     words = join(
         [
-            f"When one user's input changes from {j:,} to {k:,}, δ is at least ",
+            f"When one user’s input changes from {j:,} to {k:,}, δ is at least ",
             number(proof.enclosure.lower, 5, "lower"),
             ", more than the ",
             number(audit.delta),
@@ -202,114 +172,6 @@ def problem_section(audit: Audit, document: Document) -> Html:
     return section("claim", "The claim", facts(rows), *notes)
 
 
-def cost_section(document: Document) -> Html:
-    """Expected values; for a bare configuration, what follows from it."""
-    rows: list[Fact]
-    expected = element("p", "Messages and bits are expected values.", class_="note")
-    if isinstance(document, ParameterFile):
-        cost, error = document.cost, document.error
-        rows = [
-            ("Noise messages", join([number(cost.noise_messages, 6), ", all users together"])),
-            ("Messages per user", number(cost.messages_per_user, 6)),
-            ("Bits per message", f"{cost.bits_per_message:,}"),
-            ("Bits per user", number(cost.bits_per_user, 6)),
-            ("RMSE of the sum", number(error.rmse, 5)),
-        ]
-        if document.problem.eps > 0:
-            against = " times the RMSE of the discrete Laplace mechanism at ε = "
-            ratio = number(error.rmse_over_central, 5)
-            rows += [("Against central", join([ratio, against, number(document.problem.eps)]))]
-        return section("cost", "Cost and error", facts(rows), expected)
-    noise = _messages(document)
-    rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
-    if document.n is not None:
-        rows += [("Messages per user", number(1 + noise / document.n, 6))]
-    rmse = math.sqrt(0.5) / math.sinh(_step(document) / 2)
-    rows += [("RMSE of the sum", number(rmse, 5))]
-    return section("cost", "Cost and error", facts(rows), expected)
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """The noise of one atom, or the central noise."""
-
-    name: str
-    messages: int
-    r: float
-    p: Html
-    mean: float
-    rate: Html
-
-
-def _entries(document: Document) -> Iterator[_Entry]:
-    """The central noise, then the atoms."""
-    if isinstance(document, ParameterFile):
-        yield _written(_CENTRAL, 2, document.central)
-        for entry in document.atoms:
-            yield _written(atom_text(entry.atom), len(entry.atom), entry)
-        return
-    step = _step(document)
-    q, rate = math.exp(-step), -math.log(-math.expm1(-step))
-    yield _Entry(_CENTRAL, 2, 1.0, _double(q), 1 / math.expm1(step), number(rate, 6))
-    for elements, r, p in document.atoms:
-        mean, rate = r * p / (1 - p), -r * math.log1p(-p)
-        yield _Entry(atom_text(elements), len(elements), r, _double(p), mean, number(rate, 6))
-
-
-def _written(name: str, messages: int, noise: CentralNoise | AtomNoise) -> _Entry:
-    p = chance(Fraction(noise.p), exact=noise.p)
-    rate = quotient(Fraction(noise.rate), exact=noise.rate)
-    return _Entry(name, messages, noise.r, p, noise.mean, rate)
-
-
-def _double(p: float) -> Html:
-    return chance(Fraction(p), exact=repr(p))
-
-
-def _step(proposal: Proposal) -> float:
-    """eps_central / max_value, which a hostile file can make underflow."""
-    return max(proposal.eps_central / proposal.max_value, 1e-300)
-
-
-def _messages(document: Document) -> float:
-    """Noise messages over all users: 2 E[central] + the sum of |s| E[D^s]."""
-    if isinstance(document, ParameterFile):
-        return document.cost.noise_messages
-    return math.fsum(entry.messages * entry.mean for entry in _entries(document))
-
-
-def noise_section(document: Document, *, honest: float) -> Html:
-    """Every atom with the law of its noise."""
-    total = _messages(document)
-    rows = [
-        (
-            element("span", entry.name, class_="atom"),
-            number(entry.r, 6),
-            entry.p,
-            number(entry.mean, 6),
-            entry.rate,
-            share(entry.messages * entry.mean / total),
-        )
-        for entry in islice(_entries(document), _LARGEST_TABLE)
-    ]
-    more = 1 + len(document.atoms) - len(rows)
-    note = (
-        "The messages of an atom sum to 0 and are sent together, NB(r, p) times over all users, in "
-        "compound Poisson events of the given rate. Point at a number for its exact value."
-    )
-    if honest != 1:
-        note += " This is the noise of all users; the proof counts on that of the honest ones only."
-    if more:
-        note += f" The first {len(rows) - 1:,} atoms are listed, {more:,} more are in the file."
-    heads = ("Atom", "r", "p", "Mean", "Rate", "Share of messages")
-    return section(
-        "noise",
-        "The noise",
-        element("p", note),
-        table(f"The central noise and {len(document.atoms):,} atoms", heads, rows, "long"),
-    )
-
-
 def proof_section(audit: Audit) -> Html:
     """Which method proved how many pairs."""
     proof = audit.proof
@@ -321,8 +183,9 @@ def proof_section(audit: Audit) -> Html:
         f"Ordered pairs of inputs, {top * (top + 1):,} in all",
         ("Method", "Pairs", "What it is"),
         [
-            (told(method), f"{count:,}", _METHODS.get(method, ""))
+            (name, f"{count:,}", what)
             for method, count in proof.covered.items()
+            for name, what in [_METHODS.get(method, (method, ""))]
         ],
     )
     inside = ", inside both bounds"
@@ -393,6 +256,6 @@ def _certificate(file: ParameterFile) -> Iterator[Fact]:
 
 
 def _settings(settings: Mapping[str, object]) -> Html:
-    items = list(settings.items())[:_LARGEST_TABLE]
+    items = list(settings.items())[:LARGEST_TABLE]
     rows = [(element("code", told(key)), element("code", told(str(value)))) for key, value in items]
     return table("Settings of the search, as the file tells them", ("Setting", "Value"), rows)

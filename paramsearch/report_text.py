@@ -19,6 +19,12 @@ _RUNS = 8
 """Distinct values of an atom that are shown."""
 
 
+LARGEST_TABLE = 2000
+"""Rows; a file may hold a million."""
+Fact = tuple[str, str]
+"""A name and its value."""
+
+
 class Html(str):
     """Markup.  Any other string is escaped when it becomes part of an element."""
 
@@ -38,6 +44,34 @@ def element(name: str, *children: str, **attributes: object) -> Html:
 def join(parts: Iterable[str]) -> Html:
     """Markup and text one after the other."""
     return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
+
+
+def section(name: str, heading: str, *content: str) -> Html:
+    title = element("h2", heading, id=name)
+    return element("section", title, *content, aria_labelledby=name)
+
+
+def facts(items: Iterable[Fact]) -> Html:
+    """Names and values, one under the other."""
+    rows = [element("div", element("dt", name), element("dd", value)) for name, value in items]
+    return element("dl", *rows)
+
+
+def table(
+    caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = ""
+) -> Html:
+    """A table that scrolls in its own box, by keyboard too; the first column names the row."""
+    head = element("tr", *(element("th", text, scope="col") for text in heads))
+    body = []
+    for first, *rest in rows:
+        cells = (element("td", text) for text in rest)
+        body.append(element("tr", element("th", first, scope="row"), *cells))
+    whole = element(
+        "table", element("caption", caption), element("thead", head), element("tbody", *body)
+    )
+    return element(
+        "div", whole, class_=f"box {kind}".rstrip(), role="region", tabindex=0, aria_label=caption
+    )
 
 
 def told(text: str) -> str:

@@ -2,7 +2,7 @@
 
 Why arb and not mpmath's intervals: an arb product of two polynomials of length 8192 at 128 bits
 takes 16 ms and keeps the relative accuracy of *every* coefficient; mpmath's ``iv`` has no
-polynomials and costs microseconds for each single operation (benchmarks/ball_arithmetic.py).
+polynomials and costs microseconds for each single operation (benchmarks/notary.py).
 """
 
 from __future__ import annotations
