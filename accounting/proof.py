@@ -22,7 +22,7 @@ import numpy as np
 from accounting.checks import not_negative
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
-from accounting.errors import AccountingError, InvalidParameter
+from accounting.errors import AccountingError, InvalidParameter, Undecided
 from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
 from accounting.notary.balls import above, ball, below, precision
@@ -32,6 +32,8 @@ from accounting.protocol import Delta, Protocol
 Tier = Literal["auto", "ball", "mixed", "fast"]
 LARGEST_BALL = 256
 """Of max_value: beyond it ``auto`` means ``mixed``."""
+MOST_RELEASES = 64
+"""Beyond them ``auto`` means ``fast``: high powers of polynomials over balls take minutes."""
 FAST = "fast"
 _LARGEST_EPS = 500.0
 _NEAR = 0.9
@@ -78,11 +80,18 @@ def prove(
 
     if tier == "auto":
         tier = "ball" if mechanism.max_value <= LARGEST_BALL else "mixed"
+        if releases > MOST_RELEASES:
+            tier = "fast"
     if tier == "ball" or notary.disclosed is not None:
         found = notary.enclose(
             eps, gap=gap, claim=claim, guess=guess, deadline=deadline, report=report
         )
         return _by_notary(found)
+    if _deviation(mechanism, eps, releases) > gap * (1e-6 if claim is None else claim):
+        raise Undecided(
+            "the fast evaluators know the whole central noise only, not that of a fraction of the "
+            "users: ask for --tier ball"
+        )
     fast = _fast(mechanism, eps, releases, claim, LOOSE if tier == "mixed" else gap, report)
     if tier == "fast":
         return fast.proof

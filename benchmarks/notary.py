@@ -1,9 +1,9 @@
 """The notary: its times, and why it works in arb rather than in mpmath's intervals.
 
 First one product of two polynomials of length N at 128 bits, in python-flint's arb_poly and, from
-single multiplications, in mpmath's iv (N^2 of them).  Then the time of a proof over all ordered pairs,
-ball arithmetic throughout, beside the fast rigorous evaluators on the same configuration.  Families
-are hubs, and ones below 9; the noise has r = 12 and means that make delta(1) about 1e-6.
+single multiplications, in mpmath's iv (N^2 of them).  Then the time of a proof over all ordered
+pairs, ball arithmetic throughout, beside the fast rigorous evaluators on the same configuration.
+Families are hubs, and ones below 9; the noise has r = 12 and means that make delta(1) about 1e-6.
 
     python benchmarks/notary.py [--sizes 5 20 50] [--large]
 """

@@ -1,1 +1,36 @@
-"""Which configuration of the correlated-noise protocol should I deploy?"""
+"""Which configuration of the correlated-noise protocol should I deploy?
+
+    from paramsearch import audit, certify, load, parameters, read, save
+
+``read`` takes a configuration or a parameter file, ``parameters`` turns a configuration into exact
+rationals, ``certify`` proves them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact
+inverses.  The names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paramsearch.auditor import Audit, audit, read
+    from paramsearch.certification import certify, parameters
+    from paramsearch.parameter_file import ParameterFile, load, save
+
+__all__ = ["Audit", "ParameterFile", "audit", "certify", "load", "parameters", "read", "save"]
+_HOME = {
+    "Audit": "auditor",
+    "audit": "auditor",
+    "read": "auditor",
+    "certify": "certification",
+    "parameters": "certification",
+    "ParameterFile": "parameter_file",
+    "load": "parameter_file",
+    "save": "parameter_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'paramsearch' has no attribute {name!r}")
+    return getattr(import_module(f"paramsearch.{_HOME[name]}"), name)

@@ -14,9 +14,9 @@ from accounting.configuration import Proposal
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier
 from paramsearch import signature
-from paramsearch.audit import EXIT_CODE, Audit, audit, read
-from paramsearch.certify import certify, parameters
-from paramsearch.files import check_writable
+from paramsearch.auditor import EXIT_CODE, Audit, audit, read
+from paramsearch.certification import certify, parameters
+from paramsearch.files import check_writable, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
 
 if TYPE_CHECKING:
@@ -251,17 +251,19 @@ def run_certify(
     return 0
 
 
-def run_sign(path: Path, *, key: Path, create: bool, output: Path | None) -> int:
+def run_sign(path: Path, *, key: Path, create: bool, output: Path | None, as_json: bool) -> int:
     """Sign a parameter file."""
     document = read(path)
     if not isinstance(document, ParameterFile):
         raise InvalidParameter(f"{path} is a bare configuration; certify it first")
     target = output or signature.signature_path(path)
     check_writable(target, "--output")
-    if create:
-        print(f"public key  {signature.create_key(key)}")
-    from paramsearch.files import write_atomically
-
+    made = {"public_key": str(signature.create_key(key))} if create else {}
     write_atomically(target, signature.sign(document, key))
-    print(f"signature   {target}")
+    made["signature"] = str(target)
+    if as_json:
+        print(json.dumps(made))
+    else:
+        for what, where in made.items():
+            print(f"{what.replace('_', ' '):12}{where}")
     return 0

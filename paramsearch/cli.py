@@ -31,7 +31,8 @@ Tier = Annotated[
     str,
     typer.Option(
         help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
-        "ball for the worst pairs, fast for the others; auto: ball up to max_value 256, then mixed."
+        "ball for the worst pairs, fast for the others; auto: ball up to max_value 256, then "
+        "mixed, and fast for more than 64 releases."
     ),
 ]
 Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -180,11 +181,12 @@ def sign(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The signature, by default FILE.sig.")
     ] = None,
+    json: Machine = False,
 ) -> None:
     """Sign a parameter file; `paramsearch audit --public-key` checks the signature."""
     from paramsearch.audit_command import run_sign
 
-    raise typer.Exit(run_sign(file, key=key, create=create_key, output=output))
+    raise typer.Exit(run_sign(file, key=key, create=create_key, output=output, as_json=json))
 
 
 def main() -> None:

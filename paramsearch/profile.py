@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
 from accounting.checks import gap_width, not_negative
 from accounting.protocol import monotone
+from paramsearch.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +44,7 @@ def run(
     at = not_negative("eps", at)
     gap = gap_width(gap)
     if plot is not None:
-        _check_plot(plot)
+        check_writable(plot, "--plot", FORMATS)
     protocol = Protocol(config, releases=releases)
     messages = Console(stderr=True)
 
@@ -152,13 +152,6 @@ def _person(
     console.print(table)
 
 
-def _check_plot(path: Path) -> None:
-    if path.suffix.lower() not in FORMATS:
-        raise InvalidParameter(f"--plot {path}: the name must end in .png or .svg")
-    if not path.parent.is_dir():
-        raise InvalidParameter(f"--plot {path}: there is no folder {path.parent}")
-
-
 def _draw(
     path: Path, config: Configuration, found: Delta, curve: list[tuple[float, Enclosure]]
 ) -> None:
@@ -195,13 +188,7 @@ def _draw(
     axes.set_ylabel("δ(ε)")
     axes.grid(alpha=0.3)
     axes.legend()
-    handle, name = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    try:
-        figure.savefig(name, dpi=150)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    finally:
-        plt.close(figure)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format=path.suffix[1:].lower())
+    plt.close(figure)
+    write_atomically(path, picture.getvalue())

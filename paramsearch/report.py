@@ -24,7 +24,7 @@ from accounting.notary import Mechanism
 from accounting.notary.balls import above, ball, below, precision
 from accounting.proof import configuration
 from accounting.protocol import monotone
-from paramsearch.audit import Audit
+from paramsearch.auditor import Audit
 from paramsearch.files import write_atomically
 from paramsearch.report_charts import (
     block_maximum,

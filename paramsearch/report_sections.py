@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from accounting.configuration import Proposal
 from accounting.notary.notary import BALL, BALL_2D, DISJOINT
 from accounting.proof import FAST
-from paramsearch.audit import Audit, Verdict
+from paramsearch.auditor import Audit, Verdict
 from paramsearch.parameter_file import ParameterFile, Problem
 from paramsearch.report_text import (
     LARGEST_TABLE,

@@ -17,8 +17,8 @@ from theorem import theorem
 
 from accounting import AccountingError, Protocol
 from accounting.configuration import Proposal, loads
-from paramsearch.audit import audit, read
-from paramsearch.certify import certify, parameters
+from paramsearch.auditor import audit, read
+from paramsearch.certification import certify, parameters
 from paramsearch.parameter_file import dumps
 
 EXAMPLE = Path(__file__).parent / "examples" / "sum_to_2.json"

@@ -22,7 +22,7 @@ from accounting.notary.columns import columns, silent_value
 from accounting.notary.factors import dominating, grouped, labelled
 from accounting.notary.tables import NoiseTable
 from accounting.proof import configuration, prove
-from paramsearch.audit import audit, mechanism_of
+from paramsearch.auditor import audit, mechanism_of
 
 CHUNK = 100
 

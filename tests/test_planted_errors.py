@@ -21,15 +21,15 @@ from accounting.notary import ExactCentral, ExactNoise, Notary, factors, grid, n
 from accounting.notary.balls import ball
 from accounting.notary.factors import Factor, Groups, measure
 from accounting.notary.tables import NoiseTable
-from paramsearch.audit import mechanism_of
-from paramsearch.certify import claimed, parameters
+from paramsearch.auditor import mechanism_of
+from paramsearch.certification import claimed, parameters
 
 
 @cache
 def cases() -> tuple[Small, ...]:
     whole = draw(11, 60)
     thin = draw(12, 12, shares=(0.5, 0.75))
-    bumpy = small([(0.05, 0.8), (25.0, 0.03)], None, eps_central=1.0, eps=0.4)
+    bumpy = small([(0.05, 0.8), (6.0, 0.1)], None, eps_central=1.0, eps=0.2)
     return (*whole, *thin, bumpy)
 
 
@@ -168,11 +168,11 @@ _plan_runs = factors.plan_runs
 
 
 def long_runs(log_mass: Any, shift: int, h: float, clip: float, *, monotone: bool) -> Any:
-    """A poor plan, not a mistake: six outcomes to a run wherever runs are allowed."""
+    """A poor plan, not a mistake: a dozen outcomes to a run wherever runs are allowed."""
     plan = _plan_runs(log_mass, shift, h, clip, monotone=False)
     if not monotone:
         return plan
-    start = plan.start[::6]
+    start = plan.start[::12]
     return replace(plan, start=start, end=np.append(start[1:] - 1, plan.last))
 
 

@@ -6,12 +6,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 
-def test_the_python_example_runs() -> None:
-    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-    example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert example is not None
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == 2
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
-    exec(example.group(1), scope)
+    for example in examples:
+        exec(example, scope)
     found = scope["found"]
     assert 0 < found.enclosure.lower <= found.enclosure.upper < 1
+    assert (tmp_path / "parameters.json").exists()

@@ -26,8 +26,8 @@ from pages import balanced, body, contrast, words
 from accounting import Protocol
 from accounting.configuration import Proposal
 from paramsearch import report
-from paramsearch.audit import Audit, audit
-from paramsearch.certify import certify, parameters, reassembled
+from paramsearch.auditor import Audit, audit
+from paramsearch.certification import certify, parameters, reassembled
 from paramsearch.parameter_file import ParameterFile
 from paramsearch.report_charts import LARGEST_MAP, block_maximum, block_size, pair_map
 from paramsearch.report_text import atom_text, label, number

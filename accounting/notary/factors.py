@@ -18,6 +18,9 @@ from accounting.arrays import FloatArray, IntArray
 from accounting.notary.balls import ceil, floor
 from accounting.notary.tables import NoiseTable, Points
 
+_WIDEST = 2
+"""Cells over which a group is split; a loss next to a grid point may be said to span two."""
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -142,7 +145,7 @@ def group(runs: Runs, at: Points, h: arb) -> Groups:
     a = runs.shift
     found = []
     for u, v in zip(runs.start.tolist(), runs.end.tolist(), strict=True):
-        losses = [(at.mass[z] / at.mass[z + a]).log() / h for z in ({u, v} if u != v else {u})]
+        losses = [(at.mass[z] / at.mass[z + a]).log() / h if a else arb(0) for z in {u, v}]
         low, high = min(map(floor, losses)), max(map(ceil, losses))
         found.append(
             Group(
@@ -168,7 +171,7 @@ def dominating(groups: Groups, h: arb) -> Factor:
         if g.low >= groups.top:
             infinite += g.p
             continue
-        if g.low < groups.bottom:
+        if g.high <= groups.bottom or g.high - g.low > _WIDEST:
             masses[max(g.high, groups.bottom)] += g.p
             continue
         far = cell ** (g.high - g.low)

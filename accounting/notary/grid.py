@@ -13,6 +13,7 @@ from typing import Literal
 from flint import arb, arb_poly
 
 from accounting.arrays import FloatArray
+from accounting.errors import TooLarge
 from accounting.notary.balls import floor
 from accounting.notary.columns import UNIT, Column
 from accounting.notary.factors import Factor, Groups, dominating, grouped, labelled
@@ -22,6 +23,7 @@ from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
 _EVERYTHING = 1 << 40
+_LONGEST = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,9 @@ class Grid:
             for factor in plain:
                 safe *= 1 - factor.infinite
             return Factor(threshold, arb_poly([]), 1 - safe**times)
+        cells = times * (central.poly.length() + sum(f.poly.length() for f in plain))
+        if cells > _LONGEST:
+            raise TooLarge(f"{times:,} releases need {cells:,} grid cells, more than {_LONGEST:,}")
         out = central.power(times).above(times * central.top - spare)
         product: Factor | None = None
         for factor in plain:

@@ -18,6 +18,7 @@ from flint import arb
 
 from accounting.arrays import FloatArray
 from accounting.enclosure import Enclosure
+from accounting.errors import TooLarge
 from accounting.notary.balls import above, ball, below, precision
 from accounting.notary.columns import UNIT, Columns, columns, silent_value
 from accounting.notary.grid import Change, Grid, change
@@ -42,7 +43,8 @@ _FINEST = 1 << 21
 """Grid cells up to eps at which refining ends."""
 _STALLED = 0.9
 """A finer grid that leaves more of the gap than this does not help: rounding dominates."""
-_SMALLEST = 1e-300
+_SMALLEST = 1e-280
+_SMALLEST_LOSS, _LARGEST_EPS = 1e-9, 1e4
 _CANDIDATES = 2
 """Pairs per grid that are tried as the worst one."""
 
@@ -115,7 +117,13 @@ class Notary:
                 eps, Enclosure(1.0, 1.0), self.disclosed, True, True, DISJOINT, 1, 0, 0.0
             )
         changes = self.changes(pairs)
-        scale = claim if claim is not None else 1e-6
+        loss = float(self.mechanism.central.loss().mid())
+        if loss < _SMALLEST_LOSS or eps > _LARGEST_EPS:
+            raise TooLarge(
+                f"eps = {eps:g} with central noise of mean {1 / max(loss, 1e-300):.3g} is more "
+                "than the notary can tabulate"
+            )
+        scale = max(claim if claim is not None else 1e-6, _SMALLEST)
         terms = 2 + max(len(c.shifts) for c in changes)
         while True:
             clip = scale * gap / (20 * terms * self.releases)
@@ -194,7 +202,8 @@ class _Search:
         reach = _reach(changes)
         logs = {a: tables[a].log_masses(self.clip / 4, shift) for a, shift in reach.items()}
         loss = notary.mechanism.central.loss()
-        ratio = _tidy(_spread(logs, changes) / (_COARSE * float(loss.mid())))
+        spread = _spread(logs, changes) * math.sqrt(notary.releases)
+        ratio = _tidy(spread / (_COARSE * float(loss.mid())))
         upper = {c.pair: 1.0 for c in changes}
         before = math.inf
         self.worst = changes[0].pair

@@ -17,9 +17,12 @@ import numpy as np
 from flint import arb
 
 from accounting.arrays import FloatArray, IntArray
-from accounting.errors import TooLarge
+from accounting.errors import TooLarge, Undecided
 
 LONGEST = 1 << 25
+_LARGEST_P, _SMALLEST_R = 1 - 1e-12, 1e-100
+_LARGEST_TILT = 700.0
+"""Of a Chernoff bound: its exponential is a double."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,17 @@ class NoiseTable:
     def log_masses(self, tail: float, beyond: int) -> FloatArray:
         """Estimates of log g_0, log g_1, ..., ``beyond`` more than until about ``tail`` is left."""
         parts = self._doubles
+        mean = sum(r * p / (1 - p) if p < 1 else math.inf for r, p in parts)
+        if not mean < LONGEST or max(p for _, p in parts) > _LARGEST_P:
+            raise TooLarge(f"a noise with mean {mean:.4g} is more than the notary can tabulate")
+        if min(r for r, _ in parts) < _SMALLEST_R:
+            raise Undecided(f"r below {_SMALLEST_R:g} is out of range; r = 0 is no noise at all")
         start = sum(r * math.log1p(-p) for r, p in parts)
         size = self._length(tail) + beyond
         if size > LONGEST:
             raise TooLarge(
-                f"a noise with mean {sum(r * p / (1 - p) for r, p in parts):.4g} needs a table of "
-                f"{size:,} masses; the notary's limit is {LONGEST:,}"
+                f"a noise with mean {mean:.4g} needs a table of {size:,} masses; the notary's "
+                f"limit is {LONGEST:,}"
             )
         if len(parts) == 1:
             ((r, p),) = parts
@@ -78,7 +86,7 @@ class NoiseTable:
         limit = -math.log(max(p for _, p in parts))
         best = math.inf
         for share in np.geomspace(1e-4, 0.999, 48):
-            s = limit * share
+            s = min(limit * share, _LARGEST_TILT)
             log_g = sum(r * (math.log1p(-p) - math.log1p(-p * math.exp(s))) for r, p in parts)
             best = min(best, (log_g - math.log(tail)) / s)
         return math.ceil(max(best, 1.0)) + 2

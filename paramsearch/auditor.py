@@ -28,7 +28,7 @@ from accounting.family import Atom
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps
-from paramsearch.certify import fraction, reassembled
+from paramsearch.certification import fraction, reassembled
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
 Verdict = Literal["certified", "violated", "undecided"]
