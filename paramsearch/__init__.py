@@ -3,8 +3,8 @@
     from paramsearch import audit, certify, load, parameters, read, save
 
 ``read`` takes a configuration or a parameter file, ``parameters`` turns a configuration into exact
-rationals, ``certify`` proves them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact
-inverses.  The names are imported when they are first used.
+rationals, ``certify`` proves them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are
+exact inverses.  The names are imported when they are first used.
 """
 
 from __future__ import annotations
