@@ -189,8 +189,6 @@ def proof_section(audit: Audit) -> Html:
         ],
     )
     inside = ", inside both bounds"
-    if proof.deviation > audit.delta:
-        inside += "; it alone is larger than the claimed δ"
     rows: list[Fact] = [
         ("Precision", f"{proof.precision:,} bits" if proof.precision else "exact: no arithmetic"),
         (
