@@ -51,11 +51,13 @@ def gap_width(value: object) -> float:
     return number
 
 
-def whole(name: str, value: object, *, least: int) -> int:
+def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
-    if not math.isfinite(value) or value != int(value):
+    if isinstance(value, float) and not value.is_integer():
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
+    if value > most:
+        raise InvalidParameter(f"{name} must be at most {most:,}")
     if value < least:
         raise InvalidParameter(f"{name} = {value} must be at least {least}")
     return int(value)

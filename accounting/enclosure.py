@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+
+def at_most(value: float) -> str:
+    """Six digits that are not less than the value."""
+    return _six_digits(value, ROUND_CEILING)
+
+
+def at_least(value: float) -> str:
+    """Six digits that are not more than the value."""
+    return _six_digits(value, ROUND_FLOOR)
+
+
+def _six_digits(value: float, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    return f"{float(Context(prec=6, rounding=rounding).create_decimal(Decimal(value))):.6g}"
 
 
 @dataclass(frozen=True)
@@ -25,4 +43,4 @@ class Enclosure:
         return self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        return f"[{self.lower:.6g}, {self.upper:.6g}]"
+        return f"[{at_least(self.lower)}, {at_most(self.upper)}]"

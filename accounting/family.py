@@ -26,6 +26,7 @@ from accounting.errors import InvalidFamily, InvalidParameter, TooLarge
 Atom = tuple[int, ...]
 UNIT: Atom = (-1, 1)
 LARGEST_VALUE = 100_000
+LARGEST_ELEMENT = (1 << 31) - 1
 
 
 def atom(elements: Iterable[int]) -> Atom:
@@ -34,6 +35,8 @@ def atom(elements: Iterable[int]) -> Atom:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise InvalidFamily(f"atom {list(values)}: {value!r} is not an integer")
+        if abs(value) > LARGEST_ELEMENT:
+            raise InvalidFamily(f"an atom has an element beyond {LARGEST_ELEMENT:,}")
         if value == 0:
             raise InvalidFamily(f"atom {list(values)} contains 0, which is never sent")
     if not values:

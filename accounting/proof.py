@@ -26,6 +26,7 @@ from accounting.errors import AccountingError, InvalidParameter, Undecided
 from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
 from accounting.notary.balls import above, ball, below, precision
+from accounting.notary.grid import in_time
 from accounting.notary.notary import Pair, Report
 from accounting.protocol import Delta, Protocol
 
@@ -92,7 +93,13 @@ def prove(
             "the fast evaluators know the whole central noise only, not that of a fraction of the "
             "users: ask for --tier ball"
         )
-    fast = _fast(mechanism, eps, releases, claim, LOOSE if tier == "mixed" else gap, report)
+
+    def watch(text: str) -> None:
+        in_time(deadline)
+        if report is not None:
+            report(text)
+
+    fast = _fast(mechanism, eps, releases, claim, LOOSE if tier == "mixed" else gap, watch)
     if tier == "fast":
         return fast.proof
     near = np.flatnonzero(fast.upper > _NEAR * fast.proof.enclosure.lower)
@@ -117,10 +124,16 @@ def satisfied_eps(
             return _by_halving(Notary(mechanism, releases), delta, report)
         less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
         high = Protocol(less, releases).epsilon(delta, report=report)
-        low = high if less == more else Protocol(more, releases).epsilon(delta, report=report)
+        if less == more and _deviation(mechanism, 1.0, releases) == 0:
+            return high
+        limit = 2 * high.upper + 1  # the deviation grows with eps: its value here serves below
+        extra = _deviation(mechanism, limit, releases)
+        stricter, laxer = math.nextafter(delta - extra, 0), math.nextafter(delta + extra, 1)
+        high = Protocol(less, releases).epsilon(stricter, report=report)
+        low = Protocol(more, releases).epsilon(laxer, report=report)
     except AccountingError:
         return None
-    return Enclosure(low.lower, high.upper)
+    return Enclosure(low.lower, high.upper) if high.upper <= limit else None
 
 
 def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosure | None:
@@ -186,7 +199,9 @@ def _fast(
     wanted = LOOSE
     while True:
         upper = Protocol(less, releases).delta(eps, gap=wanted, report=report)
-        lower = upper if less == more else Protocol(more, releases).delta(eps, gap=wanted)
+        lower = upper
+        if less != more:
+            lower = Protocol(more, releases).delta(eps, gap=wanted, report=report)
         enclosure = _with_deviation(lower, upper, deviation)
         decided = claim is None or enclosure.upper <= claim or enclosure.lower > claim
         if decided or wanted <= gap:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ def read(path: Path) -> Any:
 
 def read_text(path: Path) -> str:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InvalidConfiguration(f"{path} is not a regular file")
         if path.stat().st_size > LARGEST_FILE:
             raise InvalidConfiguration(f"{path} is larger than {LARGEST_FILE >> 20} MiB")
         return path.read_bytes().decode("utf-8")

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accounting import AccountingError, InvalidParameter
 from accounting.configuration import Proposal
-from accounting.notary.notary import Report
+from accounting.enclosure import at_least, at_most
 from accounting.proof import Proof, Tier
 from paramsearch import signature
 from paramsearch.auditor import EXIT_CODE, Audit, audit, read
 from paramsearch.certification import certify, parameters
+from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _COLOUR = {"certified": "bold green", "violated": "bold red", "undecided": "bold yellow"}
 
@@ -41,14 +39,11 @@ def run_audit(
     as_json: bool,
 ) -> int:
     """Answer on stdout; returns the exit code."""
-    from rich.console import Console
-
     if report is not None:
         check_writable(report, "--report", (".html", ".htm"))
     document = read(path)
     signed = _signature(path, document, public_key, signature_file)
-    messages = Console(stderr=True)
-    with _progress(messages, "auditing") as say:
+    with progress("auditing") as say:
         found = audit(
             document,
             eps=eps,
@@ -68,7 +63,7 @@ def run_audit(
     if as_json:
         print(json.dumps(_machine(found, signed), allow_nan=False))
     else:
-        _person(Console(), found, document, signed, report)
+        show(_person(found, document, signed, report))
     return EXIT_CODE[found.verdict]
 
 
@@ -80,21 +75,11 @@ def _signature(
     if key is None:
         if given is not None:
             raise InvalidParameter(f"--signature {given} can only be checked with --public-key")
-        return "present, not checked: no --public-key given" if where.exists() else None
+        return "present, not checked: no --public-key given" if os.path.exists(where) else None
     if not isinstance(document, ParameterFile):
         raise InvalidParameter(f"{path} is a bare configuration, which cannot be signed")
     signature.verify(document, where, key)
     return f"good, by the key {key.name}"
-
-
-@contextmanager
-def _progress(messages: Console, what: str) -> Iterator[Report]:
-    """A spinner on a terminal, silence elsewhere."""
-    if not messages.is_terminal:
-        yield lambda _: None
-        return
-    with messages.status(what) as status:
-        yield lambda text: status.update(f"{what}: {text}")
 
 
 def _machine(found: Audit, signed: str | None) -> dict[str, Any]:
@@ -124,72 +109,53 @@ def _machine(found: Audit, signed: str | None) -> dict[str, Any]:
 
 
 def _person(
-    console: Console,
-    found: Audit,
-    document: ParameterFile | Proposal,
-    signed: str | None,
-    report: Path | None,
-) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_row("verdict", Text(found.verdict, style=_COLOUR[found.verdict]))
-    claim = f"({found.eps:.10g}, {found.delta:.6g}) for one changed input"
+    found: Audit, document: ParameterFile | Proposal, signed: str | None, report: Path | None
+) -> Iterator[Fact]:
+    yield "verdict", found.verdict, _COLOUR[found.verdict]
+    claim = f"({found.eps:.10g}, {found.delta!r}) for one changed input"
     if found.releases > 1:
-        claim += f", {found.releases} releases"
+        claim += f", {found.releases:,} releases"
     if found.honest < 1:
         claim += f", {found.honest:.6g} of the users adding noise"
-    table.add_row("claim", claim)
+    yield "claim", claim
     if found.proof is not None:
-        _add_proof(table, found, found.proof)
+        yield from _proof(found.proof)
     if found.verdict != "certified":
-        table.add_row("because", found.reason)
+        yield "because", found.reason
     if found.satisfied_eps is not None:
-        table.add_row(
-            "instead", f"eps = {_up(found.satisfied_eps.upper)} holds at delta = {found.delta:.6g}"
-        )
+        eps = at_most(found.satisfied_eps.upper)
+        yield "instead", f"eps = {eps} holds at delta = {found.delta!r}"
     if isinstance(document, ParameterFile):
         cost, error = document.cost, document.error
-        table.add_row(
+        yield (
             "cost",
             f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
             f"{cost.bits_per_user:.6g} bits per user (n = {document.problem.n:,})",
         )
-        table.add_row(
+        yield (
             "error",
             f"RMSE {error.rmse:.6g}, {error.rmse_over_central:.4g} times the central one at eps",
         )
-        table.add_row("sha256", document.sha256)
+        yield "sha256", document.sha256
     if signed is not None:
-        table.add_row("signature", signed)
+        yield "signature", signed
     if report is not None:
-        table.add_row("report", str(report))
-    console.print(table)
+        yield "report", str(report)
 
 
-def _add_proof(table: Any, found: Audit, proof: Proof) -> None:
+def _proof(proof: Proof) -> Iterator[Fact]:
     lower, upper = proof.enclosure.lower, proof.enclosure.upper
     if not proof.exact:
-        table.add_row("delta", f"at most {upper:.6g} (more atoms than values: upper bound only)")
+        yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
     elif lower == upper:
-        table.add_row("delta", f"exactly {upper:.6g}")
+        yield "delta", f"exactly {upper:.6g}"
     else:
-        table.add_row("delta", f"between {lower:.6g} and {upper:.6g} at eps = {found.eps:.10g}")
+        yield "delta", f"between {at_least(lower)} and {at_most(upper)} at eps = {proof.eps:.10g}"
     j, k = proof.worst_pair
-    table.add_row("worst pair", f"input {j} becomes {k}")
+    yield "worst pair", f"input {j} becomes {k}"
     parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items()]
-    table.add_row(
-        "proof", ", ".join(parts) + (f", {proof.precision} bits" if proof.precision else "")
-    )
-
-
-def _up(value: float) -> str:
-    """Six digits that are not less than the value."""
-    text = f"{value:.6g}"
-    return text if float(text) >= value else f"{value * (1 + 1e-6):.6g}"
+    bits = f", {proof.precision} bits" if proof.precision else ""
+    yield "proof", ", ".join(parts) + bits
 
 
 def run_certify(
@@ -206,8 +172,6 @@ def run_certify(
     as_json: bool,
 ) -> int:
     """Certify a configuration, or a parameter file again, and write the parameter file."""
-    from rich.console import Console
-
     if output is not None:
         check_writable(output, "--output")
     elif not as_json:
@@ -229,7 +193,7 @@ def run_certify(
                 releases=1 if releases is None else releases,
                 honest=1.0 if honest is None else honest,
             )
-        with _progress(Console(stderr=True), "certifying") as say:
+        with progress("certifying") as say:
             certified = certify(draft, tier=tier, gap=gap, report=say)
     except AccountingError as error:
         raise type(error)(f"{path}: {error}") from error
@@ -241,12 +205,10 @@ def run_certify(
     certificate = certified.certificate
     assert certificate is not None
     problem, cost = certified.problem, certified.cost
-    Console().print(
-        f"[bold green]certified[/] ({problem.eps:.10g}, {problem.delta:.6g}): delta is at most "
-        f"{certificate.delta_upper:.6g}; {cost.noise_messages:,.1f} noise messages, "
-        f"{cost.messages_per_user:.6g} messages per user; written to {output}",
-        highlight=False,
-        soft_wrap=True,
+    print(
+        f"certified ({problem.eps:.10g}, {problem.delta!r}): delta is at most "
+        f"{at_most(certificate.delta_upper)}; {cost.noise_messages:,.1f} noise messages, "
+        f"{cost.messages_per_user:.6g} messages per user; written to {output}"
     )
     return 0
 
@@ -258,6 +220,9 @@ def run_sign(path: Path, *, key: Path, create: bool, output: Path | None, as_jso
         raise InvalidParameter(f"{path} is a bare configuration; certify it first")
     target = output or signature.signature_path(path)
     check_writable(target, "--output")
+    for other in (path, key, signature.public_path(key)):
+        if target.resolve() == other.resolve():
+            raise InvalidParameter(f"--output {target} would overwrite {other}")
     made = {"public_key": str(signature.create_key(key))} if create else {}
     write_atomically(target, signature.sign(document, key))
     made["signature"] = str(target)

@@ -24,8 +24,9 @@ from accounting import (
 )
 from accounting.checks import gap_width, not_negative, positive, probability, whole
 from accounting.configuration import LARGEST_STEP, Proposal
+from accounting.enclosure import at_least, at_most
 from accounting.family import Atom
-from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
+from accounting.notary import GAP, LOOSE, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps
 from paramsearch.certification import fraction, reassembled
@@ -105,7 +106,10 @@ def audit(
     claim_eps = not_negative("eps", _claim("eps", eps, own or document))
     claim_delta = probability("delta", _claim("delta", delta, own or document))
     times = whole(
-        "releases", releases if releases is not None else own.releases if own else 1, least=1
+        "releases",
+        releases if releases is not None else own.releases if own else 1,
+        least=1,
+        most=(1 << 31) - 1,
     )
     share = fraction(honest if honest is not None else own.honest if own else 1.0)
     gap = gap_width(gap)
@@ -144,9 +148,9 @@ def audit(
             return answer("violated", wrong, proof)
     j, k = proof.worst_pair
     if proof.enclosure.upper <= claim_delta:
-        return answer("certified", f"delta is at most {proof.enclosure.upper:.6g}", proof)
+        return answer("certified", f"delta is at most {at_most(proof.enclosure.upper)}", proof)
     if proof.enclosure.lower > claim_delta:
-        seen = f"input {j} becoming {k} has delta at least {proof.enclosure.lower:.6g}"
+        seen = f"input {j} becoming {k} has delta at least {at_least(proof.enclosure.lower)}"
         if proof.enclosure.lower == 1:
             seen = f"no noise hides the message of input {j}: delta is 1 for the change to {k}"
         return answer("violated", seen, proof)
@@ -165,19 +169,21 @@ def _claim(name: str, option: float | None, document: Any) -> float:
 
 
 def _disproved(certificate: Certificate, proof: Proof) -> str | None:
-    """Why the certificate's own bounds cannot both be true."""
+    """Why the certificate's upper bound is false; InvalidConfiguration if it is not reproduced."""
     found = proof.enclosure
-    if certificate.eps != proof.eps:
-        return f"the certificate is for eps = {certificate.eps:g}, the problem for {proof.eps:g}"
     if certificate.delta_upper < found.lower:
         return (
-            f"the certificate says delta is at most {certificate.delta_upper:.6g}, but it is at "
-            f"least {found.lower:.6g}"
+            f"the certificate says delta is at most {at_most(certificate.delta_upper)}, but it is "
+            f"at least {at_least(found.lower)}"
         )
-    if certificate.delta_lower > found.upper:
-        return (
-            f"the certificate says delta is at least {certificate.delta_lower:.6g}, but it is at "
-            f"most {found.upper:.6g}"
+    # without lower bounds of our own, an upper bound must be found again in the same way
+    same_way = not proof.exact and set(certificate.proof) == set(proof.covered)
+    if certificate.delta_lower > found.upper or (
+        same_way and certificate.delta_upper < found.upper * (1 - 2 * LOOSE)
+    ):
+        raise InvalidConfiguration(
+            f"the certificate's bounds {certificate.delta_lower!r} and {certificate.delta_upper!r} "
+            f"are not reproduced: this proof gives {found}"
         )
     return None
 

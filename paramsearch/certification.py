@@ -11,9 +11,9 @@ from typing import Any
 from flint import arb
 
 from accounting import Undecided, Violated
-from accounting.checks import not_negative, probability, real, whole
+from accounting.checks import gap_width, not_negative, probability, real, whole
 from accounting.configuration import Proposal
-from accounting.errors import InvalidParameter
+from accounting.errors import InvalidConfiguration, InvalidParameter
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
@@ -27,6 +27,7 @@ from paramsearch.parameter_file import (
     ParameterFile,
     Problem,
     Provenance,
+    refusals,
     sealed,
 )
 
@@ -53,15 +54,16 @@ def parameters(
 
     With ``honest`` < 1 everybody adds so much more noise that this fraction of the users suffices.
     """
-    problem = Problem(
-        n=whole("n", _given("n", n, proposal.n), least=1),
-        max_value=proposal.max_value,
-        eps=not_negative("eps", _given("eps", eps, proposal.eps)),
-        delta=probability("delta", _given("delta", delta, proposal.delta)),
-        adjacency="substitution",
-        releases=whole("releases", releases, least=1),
-        honest=fraction(honest),
-    )
+    with refusals("the problem"):
+        problem = Problem(
+            n=whole("n", _given("n", n, proposal.n), least=1),
+            max_value=proposal.max_value,
+            eps=not_negative("eps", _given("eps", eps, proposal.eps)),
+            delta=probability("delta", _given("delta", delta, proposal.delta)),
+            adjacency="substitution",
+            releases=whole("releases", releases, least=1),
+            honest=fraction(honest),
+        )
     share = Fraction(problem.honest)
     with precision(_BITS):
         q = min(
@@ -72,10 +74,7 @@ def parameters(
         atoms = []
         for elements, r, p in proposal.atoms:
             if r == 0 or p == 0:
-                raise Violated(
-                    f"atom {list(elements)} has no noise (r = {r}, p = {p}), so delta = 1: give it "
-                    "some, or leave it out"
-                )
+                continue  # no noise: nothing to sample
             rate = ball(r) * -(1 - ball(p)).log() / ball(share)
             digits = _RATE_BITS - math.frexp(float(rate.mid()))[1]
             atoms.append((elements, ExactNoise(p=Fraction(p), rate=_up(rate, digits))))
@@ -125,7 +124,9 @@ def assemble(
     """The file of these rationals; everything that follows from them is computed here."""
     assert central.p is not None
     assert central.rate is not None
-    with precision(_BITS):
+    if not atoms:
+        raise InvalidConfiguration("no atom has noise; give some to [-1, 1] at least")
+    with precision(_BITS), refusals("the parameters"):
         q = ball(central.p)
         central_mean = central.share() * q / (1 - q)
         noise = 2 * central_mean
@@ -214,6 +215,7 @@ def certify(
 ) -> ParameterFile:
     """The file with a certificate, or Violated or Undecided."""
     problem = file.problem
+    gap = gap_width(gap)
     proof = prove(
         claimed(file),
         problem.eps,

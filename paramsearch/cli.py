@@ -6,6 +6,8 @@ the budget, 130 interrupted.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -18,6 +20,7 @@ from paramsearch import profile as profiles
 if TYPE_CHECKING:
     from accounting import proof
 
+_LONGEST_LINE = 500
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -191,20 +194,35 @@ def sign(
 
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and never a traceback."""
+    code: int | str | None = 0
     try:
         app()
+    except SystemExit as exit_:
+        code = exit_.code
     except Undecided as error:
-        print(f"undecided: {error}", file=sys.stderr)
-        sys.exit(3)
+        code = _fail("undecided", error, 3)
     except Violated as error:
-        print(f"violated: {error}", file=sys.stderr)
-        sys.exit(1)
+        code = _fail("violated", error, 1)
     except AccountingError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        code = _fail("error", error, 2)
     except MemoryError:
-        print("error: out of memory; ask for a wider --gap or a smaller problem", file=sys.stderr)
-        sys.exit(2)
+        code = _fail("error", "out of memory; ask for a wider --gap or a smaller problem", 2)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        code = _fail("interrupted", "", 130)
+    except OSError as error:
+        code = _fail("error", f"{error.filename or 'input or output'}: {error.strerror}", 2)
+    except Exception as error:
+        code = _fail("internal error, please report it", f"{type(error).__name__}: {error}", 2)
+    try:
+        sys.stdout.flush()
+    except OSError as error:  # a full disk or a closed pipe: the answer did not arrive
+        if error.errno != errno.EPIPE:
+            code = _fail("error", f"cannot write the answer: {error.strerror}", 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _fail(kind: str, cause: object, code: int) -> int:
+    text = " ".join(f"{kind}: {cause}".rstrip(": ").split())
+    print(text if len(text) < _LONGEST_LINE else text[:_LONGEST_LINE] + "...", file=sys.stderr)
+    return code

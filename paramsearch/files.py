@@ -10,13 +10,16 @@ from accounting import InvalidParameter
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
-    """Refuse a destination before any work is done for it."""
+    """Refuse a destination before any work is done for it.
+
+    By os.path, whose questions are answered for a name of any length.
+    """
     if suffixes and path.suffix.lower() not in suffixes:
         raise InvalidParameter(f"{option} {path}: the name must end in " + " or ".join(suffixes))
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InvalidParameter(f"{option} {path}: there is no folder {path.parent}")
-    if path.is_dir():
-        raise InvalidParameter(f"{option} {path}: this is a folder, not a file")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InvalidParameter(f"{option} {path}: this is not a regular file")
     if not os.access(path.parent, os.W_OK):
         raise InvalidParameter(f"{option} {path}: the folder {path.parent} cannot be written to")
 
@@ -24,7 +27,7 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
 def write_atomically(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write to a temporary file beside the destination, then rename."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(dir=path.parent)
     except OSError as error:
         raise InvalidParameter(f"cannot write {path}: {error.strerror}") from error
     try:

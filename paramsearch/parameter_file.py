@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -87,7 +87,7 @@ class Problem(_Part):
 
     n: Annotated[int, Field(ge=1, lt=1 << 53)]
     max_value: Annotated[int, Field(ge=1, le=1 << 20)]
-    eps: NotNegative
+    eps: Annotated[float, Field(ge=0, le=1000)]
     delta: Annotated[float, Field(gt=0, lt=1)]
     adjacency: Literal["substitution"]
     releases: Annotated[int, Field(ge=1, lt=1 << 31)]
@@ -174,6 +174,24 @@ class ParameterFile(_Part):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
     @model_validator(mode="after")
+    def _certified_is_claimed(self) -> ParameterFile:
+        """A certificate that could not belong to this problem, whatever the parameters."""
+        certificate, problem = self.certificate, self.problem
+        if certificate is None:
+            return self
+        j, k = certificate.worst_pair
+        pairs = problem.max_value * (problem.max_value + 1)
+        if certificate.eps != problem.eps:
+            raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
+        if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
+            raise ValueError("certificate: delta_lower <= delta_upper <= problem.delta fails")
+        if j == k or max(j, k) > problem.max_value:
+            raise ValueError(f"certificate.worst_pair = {[j, k]} is no change of an input")
+        if sum(certificate.proof.values()) != pairs:
+            raise ValueError(f"certificate.proof does not cover the {pairs} ordered pairs")
+        return self
+
+    @model_validator(mode="after")
     def _sealed(self) -> ParameterFile:
         found = digest(self.model_dump(mode="json"))
         if found != self.sha256:
@@ -221,29 +239,51 @@ def load(path: Path) -> ParameterFile:
 
 def from_json(data: Any, *, source: str) -> ParameterFile:
     """From decoded JSON; anything wrong is one InvalidConfiguration."""
+    with refusals(source):
+        try:
+            return ParameterFile.model_validate_json(json.dumps(data))
+        except RecursionError as error:
+            raise InvalidConfiguration(f"{source} is nested too deeply") from error
+
+
+@contextmanager
+def refusals(source: str) -> Iterator[None]:
+    """What a model refuses becomes one InvalidConfiguration that names the place and the value."""
     try:
-        return ParameterFile.model_validate_json(json.dumps(data))
+        yield
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         given = "" if isinstance(first["input"], (dict, list)) else f" = {first['input']!r:.60}"
         message = first["msg"].removeprefix("Value error, ")
-        raise InvalidConfiguration(
-            f"{source}: {where}{given}: {message}".replace(": :", ":")
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidConfiguration(f"{source}: {error}") from error
+        text = f"{where}{given}: {message}" if where else message
+        raise InvalidConfiguration(f"{source}: {text}") from None
+    except rfc8785.CanonicalizationError as error:
+        raise InvalidConfiguration(f"{source} has no canonical form: {error}") from error
 
 
 def dumps(parameters: ParameterFile) -> str:
     """The text of the file; ``from_json`` of it gives the same parameters."""
-    text = json.dumps(parameters.model_dump(mode="json"), indent=1)
-    return re.sub(r"\[[-\d,\s]+\]", lambda match: " ".join(match[0].split()), text) + "\n"
+    return _pretty(parameters.model_dump(mode="json"), "\n") + "\n"
+
+
+def _pretty(value: Any, line: str) -> str:
+    """Indented JSON with lists of numbers on one line."""
+    deeper = line + " "
+    if isinstance(value, dict) and value:
+        items = [f"{json.dumps(key)}: {_pretty(item, deeper)}" for key, item in value.items()]
+        return "{" + deeper + f",{deeper}".join(items) + line + "}"
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        items = [_pretty(item, deeper) for item in value]
+        return "[" + deeper + f",{deeper}".join(items) + line + "]"
+    return json.dumps(value)
 
 
 def save(parameters: ParameterFile, path: Path) -> None:
     """Write the file atomically."""
-    write_atomically(path, dumps(parameters).encode())
+    text = dumps(parameters)
+    assert from_json(strict_json.parse(text, source=str(path)), source=str(path)) == parameters
+    write_atomically(path, text.encode())
 
 
 def schema() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ import numpy as np
 
 from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
 from accounting.checks import gap_width, not_negative
+from accounting.enclosure import at_least, at_most
 from accounting.protocol import monotone
+from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def run(
             return protocol.pair(*pair, point, gap=wanted, absolute=absolute)
         return protocol.delta(point, gap=wanted, absolute=absolute)
 
-    with messages.status("evaluating all pairs") if messages.is_terminal else _Quiet():
+    with progress("evaluating all pairs"):
         found = answer(at, gap)
     curve = None
     if plot is not None:
@@ -62,14 +64,8 @@ def run(
     if as_json:
         print(json.dumps(_machine(found, config, releases, curve), allow_nan=False))
     else:
-        _person(Console(), found, config, releases, gap, plot)
+        show(_person(found, config, releases, gap, plot))
     return 0 if found.met else 3
-
-
-class _Quiet:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def _curve(
@@ -107,33 +103,22 @@ def _machine(
 
 
 def _person(
-    console: Console,
-    found: Delta,
-    config: Configuration,
-    releases: int,
-    gap: float,
-    plot: Path | None,
-) -> None:
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
+    found: Delta, config: Configuration, releases: int, gap: float, plot: Path | None
+) -> Iterator[Fact]:
     j, k = found.worst_pair
     lower, upper = found.enclosure.lower, found.enclosure.upper
-    table.add_row("eps", f"{found.eps:.10g}")
+    yield "eps", f"{found.eps:.10g}"
     if found.exact:
-        table.add_row("delta", f"between {lower:.6g} and {upper:.6g}")
+        yield "delta", f"between {at_least(lower)} and {at_most(upper)}"
     else:
-        table.add_row("delta", f"at most {upper:.6g} (more atoms than values: upper bound only)")
-    label = "worst pair" if len(found.pairs) > 1 else "pair"
-    table.add_row(label, f"input {j} becomes {k}")
+        yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
+    yield "worst pair" if len(found.pairs) > 1 else "pair", f"input {j} becomes {k}"
     if len(found.pairs) > 1:
-        table.add_row("pairs", f"all {len(found.pairs):,} ordered pairs of 0..{config.max_value}")
+        yield "pairs", f"all {len(found.pairs):,} ordered pairs of 0..{config.max_value}"
     if releases > 1:
-        table.add_row("releases", f"{releases}, the same change in each")
+        yield "releases", f"{releases}, the same change in each"
     family = config.family
-    table.add_row(
+    yield (
         "messages",
         f"{config.noise_messages:,.1f} noise messages over all users, "
         f"{family.bits_per_message} bits each ({len(family.values)} symbols)",
@@ -144,12 +129,11 @@ def _person(
             verdict = "holds"
         elif lower > config.delta:
             verdict = "violated"
-        table.add_row("claim", f"({config.eps:g}, {config.delta:g}): {verdict}")
+        yield "claim", f"({config.eps:g}, {config.delta!r}): {verdict}"
     if not found.met:
-        table.add_row("note", f"a relative gap of {gap:g} was out of reach", style="yellow")
+        yield "note", f"a relative gap of {gap:g} was out of reach", "yellow"
     if plot is not None:
-        table.add_row("plot", str(plot))
-    console.print(table)
+        yield "plot", str(plot)
 
 
 def _draw(

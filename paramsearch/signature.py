@@ -29,6 +29,11 @@ def signature_path(path: Path) -> Path:
     return path.with_name(path.name + ".sig")
 
 
+def public_path(key: Path) -> Path:
+    """Where the public key is kept that belongs to a private key made here."""
+    return key.with_name(key.name + ".pub")
+
+
 def sign(parameters: ParameterFile, private_key: Path) -> bytes:
     """The content of the signature file."""
     signature = _private(private_key).sign(parameters.canonical())
@@ -57,7 +62,7 @@ def create_key(path: Path) -> Path:
     serialization = _library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    public = path.with_name(path.name + ".pub")
+    public = public_path(path)
     for existing in (path, public):
         if existing.exists():
             raise InvalidParameter(f"{existing} exists already; a key is never overwritten")

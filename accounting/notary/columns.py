@@ -17,6 +17,8 @@ from accounting.errors import Undecided
 from accounting.notary.mechanism import Atom
 
 UNIT: Atom = (-1, 1)
+_MOST_VALUES = 2000
+"""Of a family whose kernel is computed: the matrix is dense."""
 Column = dict[Atom, int]
 
 
@@ -77,6 +79,8 @@ def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
         if value not in seen:
             return value
     values = sorted(seen - {1, -1})
+    if len(values) > _MOST_VALUES:
+        raise Undecided(f"{len(values):,} values that cannot be separated one by one are too many")
     row = {value: i for i, value in enumerate(values)}
     matrix = fmpz_mat(len(family), len(values))
     for i, atom in enumerate(family):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Literal
 from flint import arb, arb_poly
 
 from accounting.arrays import FloatArray
-from accounting.errors import TooLarge
+from accounting.errors import TooLarge, Undecided
 from accounting.notary.balls import floor
 from accounting.notary.columns import UNIT, Column
 from accounting.notary.factors import Factor, Groups, dominating, grouped, labelled
@@ -23,7 +24,7 @@ from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
 _EVERYTHING = 1 << 40
-_LONGEST = 1 << 21
+_LONGEST = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ def change(j: int, k: int, before: Column, after: Column) -> Change:
     unit = difference.pop(UNIT, 0)
     shifts = tuple(sorted((a, shift) for a, shift in difference.items() if shift))
     return Change((j, k), shifts, unit)
+
+
+def in_time(deadline: float) -> None:
+    """Undecided once the clock of ``time.monotonic`` has passed the deadline."""
+    if time.monotonic() > deadline:
+        raise Undecided("the budget was used up before every pair had a bound")
 
 
 class Grid:
@@ -77,7 +84,7 @@ class Grid:
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
 
-    def prepare(self, changes: Iterable[Change]) -> None:
+    def prepare(self, changes: Iterable[Change], deadline: float = math.inf) -> None:
         """Group every noise under every shift that these changes need, in one pass per noise."""
         wanted: dict[Atom, set[int]] = defaultdict(set)
         for c in changes:
@@ -88,6 +95,7 @@ class Grid:
         for atom, shifts in wanted.items():
             missing = sorted(a for a in shifts if (atom, a) not in self._groups)
             if missing:
+                in_time(deadline)
                 found = grouped(
                     self.tables[atom], missing, self.h, self.clip, self.log_masses[atom]
                 )
@@ -150,15 +158,6 @@ class Grid:
             poly += (factor.poly * weight).left_shift(factor.base + index - base)
         return Factor(base, poly, infinite)
 
-    def _central_top(self, c: Change, side: Side) -> int:
-        """At least the largest finite loss of the central term."""
-        if self.thinned is not None:
-            return self._thinned(c, side, -_EVERYTHING).top
-        return max(
-            self.factor(UNIT, c.first_shift + i, side).top + index
-            for i, index, _ in self.offsets(c.distance, side)
-        )
-
     def product(self, c: Change, side: Side, threshold: int) -> Factor:
         """The law of the whole loss, without finite losses below ``threshold``."""
         times = self.releases
@@ -166,10 +165,11 @@ class Grid:
         plain.sort(key=lambda f: f.poly.length())
         tops = sum(f.top for f in plain)
         # a loss can be left out if the largest losses of all others do not lift it to the threshold
-        lowest = threshold - times * tops
-        if times > 1:
-            lowest -= (times - 1) * self._central_top(c, side)
-        central = self.central(c, side, lowest).above(lowest)
+        if times == 1:
+            central = self.central(c, side, threshold - tops)
+        else:
+            central = self.central(c, side, -_EVERYTHING)
+            central = central.above(threshold - times * tops - (times - 1) * central.top)
         spare = times * (central.top + tops) - threshold
         if spare < 0 or central.poly.length() == 0:
             safe = 1 - central.infinite
@@ -177,8 +177,11 @@ class Grid:
                 safe *= 1 - factor.infinite
             return Factor(threshold, arb_poly([]), 1 - safe**times)
         cells = times * (central.poly.length() + sum(f.poly.length() for f in plain))
-        if cells > _LONGEST:
-            raise TooLarge(f"{times:,} releases need {cells:,} grid cells, more than {_LONGEST:,}")
+        if times > 1 and cells > _LONGEST:
+            raise TooLarge(
+                f"{times:,} releases need {cells:,} grid cells, more than {_LONGEST:,}: ask for "
+                "--tier fast"
+            )
         out = central.power(times).above(times * central.top - spare)
         product: Factor | None = None
         for factor in plain:

@@ -18,10 +18,10 @@ from flint import arb
 
 from accounting.arrays import FloatArray
 from accounting.enclosure import Enclosure
-from accounting.errors import TooLarge
+from accounting.errors import TooLarge, Undecided
 from accounting.notary.balls import above, ball, below, precision
 from accounting.notary.columns import UNIT, Columns, columns, silent_value
-from accounting.notary.grid import Change, Grid, change
+from accounting.notary.grid import Change, Grid, change, in_time
 from accounting.notary.mechanism import Atom, Mechanism
 from accounting.notary.processes import in_processes
 from accounting.notary.tables import NoiseTable
@@ -79,14 +79,20 @@ class Notary:
     @cached_property
     def disclosed(self) -> Pair | None:
         """A pair of inputs that every view tells apart: delta = 1 whatever eps is."""
-        noisy = [atom for atom, parts in self.mechanism.atoms.items() if parts]
-        value = silent_value(self.mechanism.max_value, noisy)
-        return None if value is None else (value, 0)
+        try:
+            _ = self.columns
+        except Undecided:  # with columns, every input is a combination of noisy atoms
+            value = silent_value(self.mechanism.max_value, self._noisy)
+            return None if value is None else (value, 0)
+        return None
 
     @cached_property
     def columns(self) -> Columns:
-        noisy = [atom for atom, parts in self.mechanism.atoms.items() if parts]
-        return columns(self.mechanism.max_value, [UNIT, *noisy])
+        return columns(self.mechanism.max_value, [UNIT, *self._noisy])
+
+    @property
+    def _noisy(self) -> list[Atom]:
+        return [atom for atom, parts in self.mechanism.atoms.items() if parts]
 
     def changes(self, pairs: Collection[Pair] | None = None) -> list[Change]:
         """Every ordered pair, or these."""
@@ -200,7 +206,10 @@ class _Search:
         notary = self.notary
         tables = notary.tables()
         reach = _reach(changes)
-        logs = {a: tables[a].log_masses(self.clip / 4, shift) for a, shift in reach.items()}
+        logs = {}
+        for atom, shift in reach.items():
+            in_time(self.deadline)
+            logs[atom] = tables[atom].log_masses(self.clip / 4, shift)
         loss = notary.mechanism.central.loss()
         spread = _spread(logs, changes) * math.sqrt(notary.releases)
         ratio = _tidy(spread / (_COARSE * float(loss.mid())))
@@ -213,7 +222,7 @@ class _Search:
             self.report(
                 f"{len(pending):,} of {len(changes):,} pairs, grid {float(grid.h.mid()):.3g}"
             )
-            grid.prepare(pending)
+            grid.prepare(pending, self.deadline)
             found = in_processes(lambda c: self._upper(grid, c), pending)
             for c, bound in zip(pending, found, strict=True):
                 upper[c.pair] = min(upper[c.pair], bound)

@@ -6,7 +6,11 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
+
+from accounting.errors import Undecided
 
 Item = TypeVar("Item")
 
@@ -37,9 +41,19 @@ def in_processes(task: Callable[[Item], float], items: Sequence[Item]) -> list[f
     if len(items) < _FEWEST or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return [task(item) for item in items]
     _task = task
+    others = set(multiprocessing.active_children())
     try:
         context = multiprocessing.get_context("fork")
-        with context.Pool(cores, initializer=_ignore_interrupts) as pool:
-            return pool.map(_run, items, chunksize=max(1, min(256, len(items) // (8 * cores))))
+        chunk = max(1, min(256, len(items) // (8 * cores)))
+        with ProcessPoolExecutor(cores, context, initializer=_ignore_interrupts) as pool:
+            try:
+                return list(pool.map(_run, items, chunksize=chunk))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for child in set(multiprocessing.active_children()) - others:
+                    child.terminate()
+                raise
+    except BrokenProcessPool as error:
+        raise Undecided("a worker process was killed; was there too little memory?") from error
     finally:
         _task = None

@@ -19,7 +19,7 @@ from flint import arb
 from accounting.arrays import FloatArray, IntArray
 from accounting.errors import TooLarge, Undecided
 
-LONGEST = 1 << 25
+LONGEST = 1 << 23
 _LARGEST_P, _SMALLEST_R = 1 - 1e-12, 1e-100
 _LARGEST_TILT = 700.0
 """Of a Chernoff bound: its exponential is a double."""

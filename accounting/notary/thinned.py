@@ -89,7 +89,7 @@ class ThinnedCentral:
 
     def groups(self, kappa: int, a: int, h: arb, clip: float, lowest: int) -> Groups:
         """The outcomes by the cells of their losses, without finite losses below ``lowest``."""
-        floor = (lowest - 1) * float(h.mid())
+        floor = (lowest - 2) * float(h.mid())  # a cell of room for the error of a loss
         found = _Cells(float(h.mid()), 2 * self.relative_error + _LOG_ERROR)
         certain = 0.0
         for p, q, loss, impossible, unmatched in self._rows(kappa, a):

@@ -1,0 +1,40 @@
+"""What people see: facts on stdout, a spinner on stderr where there is a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+Fact = tuple[str, str] | tuple[str, str, str]
+"""A label, a text, and a style if it has one."""
+
+
+def show(facts: Iterable[Fact]) -> None:
+    """A table of facts.  Texts are shown as they are: brackets in a file's name are not markup."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text, *style in facts:
+        table.add_row(label, Text(text, style=style[0] if style else ""))
+    console = Console()
+    with console.capture() as captured:
+        console.print(table)
+    # printed at once, so that a closed pipe is met where the command line handles it
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with the latest report; silence where stderr is no terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(what) as status:
+        yield lambda text: status.update(f"{what}: {text}")
