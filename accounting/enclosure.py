@@ -20,7 +20,9 @@ def at_least(value: float) -> str:
 def _six_digits(value: float, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value)
-    return f"{float(Context(prec=6, rounding=rounding).create_decimal(Decimal(value))):.6g}"
+    decimal = Context(prec=6, rounding=rounding).create_decimal(Decimal(value))
+    # a double has six digits to give, unless it is denormal
+    return f"{float(decimal):.6g}" if abs(value) > 1e-300 or not value else f"{decimal:.6g}"
 
 
 @dataclass(frozen=True)

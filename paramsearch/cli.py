@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from accounting import proof
 
 _LONGEST_LINE = 500
+_INTERRUPTED = 130
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -198,7 +200,9 @@ def main() -> None:
     try:
         app()
     except SystemExit as exit_:
-        code = exit_.code
+        code = 2 if _reader_gone() else exit_.code  # an answer that did not arrive is no verdict
+        if code == _INTERRUPTED:
+            _fail("interrupted", "", _INTERRUPTED)
     except Undecided as error:
         code = _fail("undecided", error, 3)
     except Violated as error:
@@ -208,7 +212,7 @@ def main() -> None:
     except MemoryError:
         code = _fail("error", "out of memory; ask for a wider --gap or a smaller problem", 2)
     except KeyboardInterrupt:
-        code = _fail("interrupted", "", 130)
+        code = _fail("interrupted", "", _INTERRUPTED)
     except OSError as error:
         code = _fail("error", f"{error.filename or 'input or output'}: {error.strerror}", 2)
     except Exception as error:
@@ -220,6 +224,15 @@ def main() -> None:
             code = _fail("error", f"cannot write the answer: {error.strerror}", 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _reader_gone() -> bool:
+    """Whether stdout is a pipe that nobody reads any more."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _fail(kind: str, cause: object, code: int) -> int:
