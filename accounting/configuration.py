@@ -130,6 +130,8 @@ class Proposal:
         if not isinstance(data, dict):
             raise InvalidConfiguration("expected a JSON object with " + ", ".join(sorted(_KEYS)))
         unknown = sorted(set(data) - _KEYS)
+        if "format" in unknown:
+            raise InvalidConfiguration("this is a parameter file: paramsearch audit reads it")
         if unknown:
             raise InvalidConfiguration(
                 f"unknown key {unknown[0]!r}; known: " + ", ".join(sorted(_KEYS))
@@ -168,7 +170,8 @@ class Proposal:
 
 def _entry(i: int, entry: Any) -> tuple[Atom, float, float]:
     if not isinstance(entry, dict) or set(entry) != {"atom", "r", "p"}:
-        raise InvalidConfiguration(f"atoms[{i}] must have exactly the keys atom, r and p")
+        keys = f"not {', '.join(map(str, entry))!r:.80}" if isinstance(entry, dict) else "an object"
+        raise InvalidConfiguration(f"atoms[{i}] must have exactly the keys atom, r and p, {keys}")
     if not isinstance(entry["atom"], list):
         raise InvalidConfiguration(f"atoms[{i}].atom = {entry['atom']!r:.80} must be a list")
     elements = atom(entry["atom"])

@@ -22,13 +22,14 @@ import numpy as np
 from accounting.checks import not_negative
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
-from accounting.errors import AccountingError, InvalidParameter, Undecided
+from accounting.errors import AccountingError, InvalidFamily, InvalidParameter, Undecided
+from accounting.family import Family
 from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
 from accounting.notary.balls import above, ball, below, precision
 from accounting.notary.grid import in_time
 from accounting.notary.notary import Pair, Report
-from accounting.protocol import Delta, Protocol
+from accounting.protocol import Protocol
 
 Tier = Literal["auto", "ball", "mixed", "fast"]
 LARGEST_BALL = 256
@@ -88,7 +89,7 @@ def prove(
             eps, gap=gap, claim=claim, guess=guess, deadline=deadline, report=report
         )
         return _by_notary(found)
-    if _deviation(mechanism, eps, releases) > gap * (1e-6 if claim is None else claim):
+    if _thinned(mechanism, eps, releases, gap * (1e-6 if claim is None else claim)):
         raise Undecided(
             "the fast evaluators know the whole central noise only, not that of a fraction of the "
             "users: ask for --tier ball"
@@ -112,6 +113,16 @@ def prove(
     return replace(_by_notary(found), enclosure=enclosure, covered=covered)
 
 
+def unprotected(mechanism: Mechanism) -> str:
+    """What is wrong with the set of atoms, and what to add."""
+    noisy = tuple(atom for atom, parts in mechanism.atoms.items() if parts)
+    try:
+        Family(mechanism.max_value, noisy)
+    except InvalidFamily as error:
+        return str(error)
+    return "no atom with noise defines it"
+
+
 def satisfied_eps(
     mechanism: Mechanism, delta: float, releases: int = 1, report: Report | None = None
 ) -> Enclosure | None:
@@ -120,17 +131,18 @@ def satisfied_eps(
     if Notary(mechanism, releases).disclosed is not None:
         return None
     try:
-        if _deviation(mechanism, 1.0, releases) > delta / 1000:
+        if _thinned(mechanism, 1.0, releases, delta / 1000):
             return _by_halving(Notary(mechanism, releases), delta, report)
         less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
         high = Protocol(less, releases).epsilon(delta, report=report)
         if less == more and _deviation(mechanism, 1.0, releases) == 0:
             return high
-        limit = 2 * high.upper + 1  # the deviation grows with eps: its value here serves below
+        limit = 1.01 * high.upper  # the deviation grows with eps: its value here serves below
         extra = _deviation(mechanism, limit, releases)
-        stricter, laxer = math.nextafter(delta - extra, 0), math.nextafter(delta + extra, 1)
-        high = Protocol(less, releases).epsilon(stricter, report=report)
-        low = Protocol(more, releases).epsilon(laxer, report=report)
+        if not _enough_central(mechanism):
+            stricter = math.nextafter(delta - extra, 0)
+            high = Protocol(less, releases).epsilon(stricter, report=report)
+        low = Protocol(more, releases).epsilon(math.nextafter(delta + extra, 1), report=report)
     except AccountingError:
         return None
     return Enclosure(low.lower, high.upper) if high.upper <= limit else None
@@ -166,6 +178,19 @@ def _deviation(mechanism: Mechanism, eps: float, releases: int) -> float:
         return above((1 + ball(eps).exp()) * mechanism.central.deviation() * releases)
 
 
+def _enough_central(mechanism: Mechanism) -> bool:
+    """A share of at least 1 is NB(1, q) and more noise: its deviation only helps."""
+    with precision(128):
+        return bool(mechanism.central.share() >= 1)
+
+
+def _thinned(mechanism: Mechanism, eps: float, releases: int, tolerated: float) -> bool:
+    """Whether the central noise is too far from NB(1, q) to count its deviation."""
+    with precision(128):
+        whole = mechanism.central.whole()
+    return not whole and _deviation(mechanism, eps, releases) > tolerated
+
+
 def _by_notary(found: Finding) -> Proof:
     return Proof(
         eps=found.eps,
@@ -196,17 +221,26 @@ def _fast(
 ) -> _Fast:
     less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
     deviation = _deviation(mechanism, eps, releases)
+    added = 0.0 if _enough_central(mechanism) else deviation
     wanted = LOOSE
     while True:
         upper = Protocol(less, releases).delta(eps, gap=wanted, report=report)
         lower = upper
         if less != more:
             lower = Protocol(more, releases).delta(eps, gap=wanted, report=report)
-        enclosure = _with_deviation(lower, upper, deviation)
+        below_it, above_it = lower.enclosure.lower, upper.enclosure.upper
+        enclosure = _with_deviation(below_it, above_it, deviation, added)
         decided = claim is None or enclosure.upper <= claim or enclosure.lower > claim
         if decided or wanted <= gap:
             break
         wanted = max(gap, wanted / 10)
+    fewer = releases
+    while claim is not None and enclosure.lower <= claim < enclosure.upper and fewer > 8:
+        fewer //= 8  # who sees all releases sees these: delta does not decrease with their number
+        part = Protocol(more, fewer).delta(eps, gap=LOOSE, report=report)
+        if part.enclosure.lower > below_it:
+            below_it, lower = part.enclosure.lower, part
+            enclosure = _with_deviation(below_it, above_it, deviation, added)
     proof = Proof(
         eps=eps,
         enclosure=enclosure,
@@ -217,7 +251,7 @@ def _fast(
         precision=53,
         deviation=deviation,
     )
-    uppers = np.nextafter(upper.upper + deviation, math.inf) if deviation else upper.upper
+    uppers = np.nextafter(upper.upper + added, math.inf) if added else upper.upper
     return _Fast(proof, [_pair(pair) for pair in upper.pairs], uppers)
 
 
@@ -225,10 +259,10 @@ def _pair(label: tuple[int, ...]) -> Pair:
     return label[0], label[1]
 
 
-def _with_deviation(lower: Delta, upper: Delta, deviation: float) -> Enclosure:
+def _with_deviation(lower: float, upper: float, deviation: float, added: float) -> Enclosure:
     with precision(128):
-        low = below(ball(lower.enclosure.lower) - ball(deviation))
-        high = above(ball(upper.enclosure.upper) + ball(deviation))
+        low = below(ball(lower) - ball(deviation))
+        high = above(ball(upper) + ball(added))
     return Enclosure(max(0.0, low), min(1.0, high))
 
 

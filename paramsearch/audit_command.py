@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from accounting.configuration import Proposal
 from accounting.enclosure import at_least, at_most
 from accounting.proof import Proof, Tier
 from paramsearch import signature
-from paramsearch.auditor import EXIT_CODE, Audit, audit, read
+from paramsearch.auditor import EXIT_CODE, Audit, audit, consistent, read
 from paramsearch.certification import certify, parameters
 from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable, write_atomically
@@ -44,24 +45,27 @@ def run_audit(
     document = read(path)
     signed = _signature(path, document, public_key, signature_file)
     with progress("auditing") as say:
-        found = audit(
-            document,
-            eps=eps,
-            delta=delta,
-            releases=releases,
-            honest=honest,
-            tier=tier,
-            gap=gap,
-            budget=math.inf if budget is None else budget,
-            report=say,
-        )
+        try:
+            found = audit(
+                document,
+                eps=eps,
+                delta=delta,
+                releases=releases,
+                honest=honest,
+                tier=tier,
+                gap=gap,
+                budget=math.inf if budget is None else budget,
+                report=say,
+            )
+        except AccountingError as error:
+            raise type(error)(f"{path}: {error}") from error
         if report is not None:
             from paramsearch import report as reports
 
             say("writing the report")
             reports.write(report, found, document, source=path.name, signature=signed, report=say)
     if as_json:
-        print(json.dumps(_machine(found, signed), allow_nan=False))
+        print(json.dumps(_machine(found, document, signed), allow_nan=False))
     else:
         show(_person(found, document, signed, report))
     return EXIT_CODE[found.verdict]
@@ -78,11 +82,15 @@ def _signature(
         return "present, not checked: no --public-key given" if os.path.exists(where) else None
     if not isinstance(document, ParameterFile):
         raise InvalidParameter(f"{path} is a bare configuration, which cannot be signed")
+    if not os.path.exists(where):
+        raise InvalidParameter(f"there is no signature {where}; give it as --signature")
     signature.verify(document, where, key)
     return f"good, by the key {key.name}"
 
 
-def _machine(found: Audit, signed: str | None) -> dict[str, Any]:
+def _machine(
+    found: Audit, document: ParameterFile | Proposal, signed: str | None
+) -> dict[str, Any]:
     proof = found.proof
     out: dict[str, Any] = {
         "verdict": found.verdict,
@@ -100,7 +108,10 @@ def _machine(found: Audit, signed: str | None) -> dict[str, Any]:
         "precision": proof.precision if proof else None,
         "sampler_deviation": proof.deviation if proof else None,
         "upper_bound_only": proof is not None and not proof.exact,
+        "certificate_confirmed": found.confirmed,
         "signature": signed,
+        "sha256": document.sha256 if isinstance(document, ParameterFile) else None,
+        "version": metadata.version("paramsearch"),
     }
     if found.verdict == "violated":
         satisfied = found.satisfied_eps
@@ -125,6 +136,11 @@ def _person(
     if found.satisfied_eps is not None:
         eps = at_most(found.satisfied_eps.upper)
         yield "instead", f"eps = {eps} holds at delta = {found.delta!r}"
+    elif found.verdict == "violated" and found.confirmed is None:
+        yield "instead", f"no eps was found that holds at delta = {found.delta!r}"
+    if found.confirmed is not None:
+        what = "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
+        yield "certificate", what
     if isinstance(document, ParameterFile):
         cost, error = document.cost, document.error
         yield (
@@ -153,7 +169,7 @@ def _proof(proof: Proof) -> Iterator[Fact]:
         yield "delta", f"between {at_least(lower)} and {at_most(upper)} at eps = {proof.eps:.10g}"
     j, k = proof.worst_pair
     yield "worst pair", f"input {j} becomes {k}"
-    parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items()]
+    parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
     bits = f", {proof.precision} bits" if proof.precision else ""
     yield "proof", ", ".join(parts) + bits
 
@@ -218,6 +234,7 @@ def run_sign(path: Path, *, key: Path, create: bool, output: Path | None, as_jso
     document = read(path)
     if not isinstance(document, ParameterFile):
         raise InvalidParameter(f"{path} is a bare configuration; certify it first")
+    consistent(document)
     target = output or signature.signature_path(path)
     check_writable(target, "--output")
     for other in (path, key, signature.public_path(key)):

@@ -27,8 +27,9 @@ from accounting.configuration import LARGEST_STEP, Proposal
 from accounting.enclosure import at_least, at_most
 from accounting.family import Atom
 from accounting.notary import GAP, LOOSE, ExactCentral, ExactNoise, Mechanism
+from accounting.notary.grid import in_time
 from accounting.notary.notary import Report
-from accounting.proof import Proof, Tier, prove, satisfied_eps
+from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
@@ -43,7 +44,8 @@ class Audit:
     """The verdict on one claim, with the proof it rests on.
 
     ``satisfied_eps`` encloses the smallest eps that holds at the claimed delta, where a violated
-    claim made it worth finding.  ``reason`` is one sentence.
+    claim made it worth finding.  ``reason`` is one sentence.  ``confirmed`` says whether this proof
+    confirms the bounds of the file's certificate, None if they were not asked about.
     """
 
     verdict: Verdict
@@ -55,6 +57,7 @@ class Audit:
     mechanism: Mechanism
     proof: Proof | None
     satisfied_eps: Enclosure | None
+    confirmed: bool | None = None
 
 
 def read(path: Path) -> ParameterFile | Proposal:
@@ -115,14 +118,21 @@ def audit(
     gap = gap_width(gap)
     deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf
     if isinstance(document, ParameterFile):
-        _consistent(document)
+        consistent(document)
     mechanism = mechanism_of(document).thinned(Fraction(share))
+    confirmed: bool | None = None
+
+    def watch(text: str) -> None:
+        in_time(deadline)
+        if report is not None:
+            report(text)
 
     def answer(verdict: Verdict, reason: str, proof: Proof | None = None) -> Audit:
         found = None
-        if verdict == "violated" and witness and proof is not None and proof.enclosure.lower < 1:
-            found = satisfied_eps(mechanism, claim_delta, times, report)
-        return Audit(verdict, reason, claim_eps, claim_delta, times, share, mechanism, proof, found)
+        if proof is not None and witness and claim_delta < proof.enclosure.lower < 1:
+            found = satisfied_eps(mechanism, claim_delta, times, watch)
+        point = (claim_eps, claim_delta, times, share)
+        return Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
 
     try:
         proof = prove(
@@ -144,6 +154,8 @@ def audit(
     )
     if at_own_point and isinstance(document, ParameterFile) and document.certificate is not None:
         wrong = _disproved(document.certificate, proof)
+        if claim_delta == document.problem.delta:
+            confirmed = document.certificate.delta_upper >= proof.enclosure.upper
         if wrong is not None:
             return answer("violated", wrong, proof)
     j, k = proof.worst_pair
@@ -152,7 +164,10 @@ def audit(
     if proof.enclosure.lower > claim_delta:
         seen = f"input {j} becoming {k} has delta at least {at_least(proof.enclosure.lower)}"
         if proof.enclosure.lower == 1:
-            seen = f"no noise hides the message of input {j}: delta is 1 for the change to {k}"
+            why = unprotected(mechanism)
+            seen = (
+                f"no noise hides the message of input {j}, delta is 1 for the change to {k}: {why}"
+            )
         return answer("violated", seen, proof)
     return answer(
         "undecided",
@@ -188,7 +203,7 @@ def _disproved(certificate: Certificate, proof: Proof) -> str | None:
     return None
 
 
-def _consistent(file: ParameterFile) -> None:
+def consistent(file: ParameterFile) -> None:
     """Everything that follows from the rationals must be what they give."""
     expected = reassembled(file, file.certificate).model_dump(mode="json")
     _compare(file.model_dump(mode="json"), expected, "")

@@ -10,14 +10,14 @@ from typing import Any
 
 from flint import arb
 
-from accounting import Undecided, Violated
+from accounting import TooLarge, Undecided, Violated
 from accounting.checks import gap_width, not_negative, probability, real, whole
 from accounting.configuration import Proposal
 from accounting.errors import InvalidConfiguration, InvalidParameter
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
-from accounting.proof import Proof, Tier, prove
+from accounting.proof import Proof, Tier, prove, unprotected
 from paramsearch.parameter_file import (
     AtomNoise,
     CentralNoise,
@@ -35,7 +35,7 @@ _BITS = 192
 """Working precision for everything that is derived from the rationals."""
 _RATE_BITS = 64
 """Significant bits of an atom's rate."""
-_CENTRAL_RATE_BITS = 128
+_CENTRAL_RATE_BITS = 192
 """Fractional bits of the central rate, whose deviation from NB(1, q) is paid for in delta."""
 
 
@@ -216,18 +216,26 @@ def certify(
     """The file with a certificate, or Violated or Undecided."""
     problem = file.problem
     gap = gap_width(gap)
-    proof = prove(
-        claimed(file),
-        problem.eps,
-        releases=problem.releases,
-        tier=tier,
-        gap=gap,
-        claim=problem.delta,
-        deadline=deadline,
-        report=report,
-    )
+    mechanism = claimed(file)
+    try:
+        proof = prove(
+            mechanism,
+            problem.eps,
+            releases=problem.releases,
+            tier=tier,
+            gap=gap,
+            claim=problem.delta,
+            deadline=deadline,
+            report=report,
+        )
+    except TooLarge as error:
+        raise Undecided(str(error)) from error
     bounds = f"delta at eps = {problem.eps:g} lies in {proof.enclosure}"
     j, k = proof.worst_pair
+    if proof.enclosure.lower == 1:
+        raise Violated(
+            f"delta is 1 for input {j} becoming {k}: no noise hides it; {unprotected(mechanism)}"
+        )
     if proof.enclosure.lower > problem.delta:
         raise Violated(
             f"{bounds}, above the claimed {problem.delta:g}: input {j} becoming {k} gives too much "

@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -42,6 +43,22 @@ Tier = Annotated[
 ]
 Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Honest = Annotated[float | None, typer.Option(help="Only this fraction of the users adds noise.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"paramsearch {metadata.version('paramsearch')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()

@@ -10,21 +10,29 @@ Fact = tuple[str, str] | tuple[str, str, str]
 
 
 def show(facts: Iterable[Fact]) -> None:
-    """A table of facts.  Texts are shown as they are: brackets in a file's name are not markup."""
+    """A table of facts, wrapped on a terminal and one line each elsewhere.
+
+    Texts are shown as they are: brackets in a file's name are not markup.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    rows = [tuple(fact) for fact in facts]
+    if not console.is_terminal:
+        width = max(len(row[0]) for row in rows)
+        print("\n".join(f"{row[0]:{width}}  {row[1]}" for row in rows))
+        return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for label, text, *style in facts:
+    for label, text, *style in rows:
         table.add_row(label, Text(text, style=style[0] if style else ""))
-    console = Console()
     with console.capture() as captured:
         console.print(table)
     # printed at once, so that a closed pipe is met where the command line handles it
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    print(captured.get(), end="")
 
 
 @contextmanager

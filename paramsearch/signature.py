@@ -85,7 +85,7 @@ def _library() -> Any:
         from cryptography.hazmat.primitives import serialization
     except ImportError as error:
         raise InvalidParameter(
-            "signatures need the package cryptography: pip install 'paramsearch[sign]'"
+            "signatures need the package cryptography: pip install cryptography"
         ) from error
     return serialization
 
@@ -117,7 +117,9 @@ def _key(path: Path, decode: Any) -> Any:
         with path.open("rb") as stream:
             pem = stream.read(_LARGEST_KEY)
     except OSError as error:
-        raise InvalidParameter(f"cannot read the key {path}: {error.strerror}") from error
+        raise InvalidParameter(
+            f"cannot read the key {path}: {error.strerror}; sign --create-key makes one"
+        ) from error
     try:
         return decode(pem)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:

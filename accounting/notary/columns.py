@@ -60,8 +60,8 @@ def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
     for value in sorted(used, key=abs):
         if value not in found:
             raise Undecided(
-                f"value {value} cannot be separated from the others by whole atoms: no atom "
-                "contains it once besides values that are already separated"
+                f"value {value} has no atom of its own: none contains it once besides +1 and "
+                f"values that have one; add {value} with {abs(value)} x {-1 if value > 0 else 1}"
             )
     inputs = ({}, {}, *(found[value] for value in range(2, max_value + 1)))
     return Columns(inputs[: max_value + 1], exact=len(family) == len(used))

@@ -12,9 +12,12 @@ from fractions import Fraction
 
 from flint import arb
 
-from accounting.notary.balls import ball
+from accounting.notary.balls import ball, precision
 
 Atom = tuple[int, ...]
+_ROUNDING = 2.0**-60
+_FINE = 1024
+"""Bits for the share, so that its distance from 1 is its own and not that of the arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,11 @@ class ExactCentral:
 
     def share(self) -> arb:
         """r of the noise that the honest users add together."""
-        share = ball(self.fraction)
-        if self.rate is None:
-            return share
-        return -share * ball(self.rate) / (1 - (-self.loss()).exp()).log()
+        with precision(_FINE):
+            share = ball(self.fraction)
+            if self.rate is None:
+                return share
+            return -share * ball(self.rate) / (1 - (-self.loss()).exp()).log()
 
     def deviation(self) -> arb:
         """The distance in total variation of both noises together from NB(1, q) x NB(1, q).
@@ -71,7 +75,13 @@ class ExactCentral:
         NB(r, q) has Poisson(-r log(1 - q)) events, and two Poisson laws are at most as far apart as
         their rates.
         """
-        return 2 * abs(self.share() - 1) * -(1 - (-self.loss()).exp()).log()
+        with precision(_FINE):
+            return 2 * abs(self.share() - 1) * -(1 - (-self.loss()).exp()).log()
+
+    def whole(self) -> bool:
+        """Whether the share is 1 up to rounding, so that the deviation may be counted for it."""
+        with precision(_FINE):
+            return bool(abs(self.share() - 1) < _ROUNDING)
 
     def thinned(self, fraction: Fraction) -> ExactCentral:
         return replace(self, fraction=self.fraction * fraction)

@@ -137,7 +137,7 @@ class Notary:
             with precision(bits):
                 extra = (1 + ball(eps).exp()) * self.mechanism.central.deviation() * self.releases
                 thinned = None
-                if above(extra) > gap * scale / 20:
+                if above(extra) > gap * scale / 20 and not self.mechanism.central.whole():
                     thinned, extra = self._thinned(clip), arb(0)
                 search = _Search(
                     self, ball(eps), gap, claim, clip, scale, thinned, deadline, report
@@ -149,9 +149,11 @@ class Notary:
                         scale, guess = max(min(4 * guess(), search.upper), _SMALLEST), None
                     continue
                 lower = max(0.0, below(ball(search.lower) - extra)) if self.columns.exact else 0.0
+                # a share above 1 is NB(1, q) and more noise (notary.md, section 6)
+                added = arb(0) if self.mechanism.central.share() >= 1 else extra
                 return Finding(
                     eps=eps,
-                    enclosure=Enclosure(lower, min(1.0, above(ball(search.upper) + extra))),
+                    enclosure=Enclosure(lower, min(1.0, above(ball(search.upper) + added))),
                     worst_pair=search.worst,
                     met=search.met,
                     exact=self.columns.exact,
