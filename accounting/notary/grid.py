@@ -24,7 +24,8 @@ from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
 _EVERYTHING = 1 << 40
-_LONGEST = 1 << 17
+_HARDEST = 1 << 25
+"""Releases times grid cells: high powers have coefficients of very different sizes."""
 
 
 @dataclass(frozen=True)
@@ -177,10 +178,9 @@ class Grid:
                 safe *= 1 - factor.infinite
             return Factor(threshold, arb_poly([]), 1 - safe**times)
         cells = times * (central.poly.length() + sum(f.poly.length() for f in plain))
-        if times > 1 and cells > _LONGEST:
+        if times > 1 and times * cells > _HARDEST:
             raise TooLarge(
-                f"{times:,} releases need {cells:,} grid cells, more than {_LONGEST:,}: ask for "
-                "--tier fast"
+                f"{times:,} releases with {cells:,} grid cells would take hours: ask for --tier fast"
             )
         out = central.power(times).above(times * central.top - spare)
         product: Factor | None = None

@@ -221,20 +221,12 @@ class _Search:
         pending = changes
         while True:
             grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases, self.thinned)
-            self.report(
-                f"{len(pending):,} of {len(changes):,} pairs, grid {float(grid.h.mid()):.3g}"
-            )
-            grid.prepare(pending, self.deadline)
-            found = in_processes(lambda c: self._upper(grid, c), pending)
-            for c, bound in zip(pending, found, strict=True):
-                upper[c.pair] = min(upper[c.pair], bound)
-            pending = sorted(pending, key=lambda c: -upper[c.pair])
-            for c in pending[:_CANDIDATES]:
-                bound = below(grid.lower(c, self.eps))
-                if bound > self.lower:
-                    self.lower, self.worst = bound, c.pair
-            self.upper = max(upper.values())
-            pending = [c for c in pending if upper[c.pair] * (1 - self.gap) > self.lower]
+            try:
+                pending = self._narrowed(grid, pending, upper)
+            except (TooLarge, Undecided):
+                if before == math.inf:
+                    raise
+                return  # what coarser grids have proved stands
             cells = float(self.eps.mid() / grid.h.mid()) + 1
             if self._enough(len(pending) * cells):
                 return
@@ -242,8 +234,25 @@ class _Search:
             if cells > _FINEST or width > _STALLED * before or time.monotonic() > self.deadline:
                 return
             before = width
-            error = (self.upper - self.lower) / self.upper
+            error = width / self.upper
             ratio = _tidy(float(ratio) / min(max(1.2 * math.sqrt(error / self.gap), 2), 4))
+
+    def _narrowed(
+        self, grid: Grid, pending: list[Change], upper: dict[Pair, float]
+    ) -> list[Change]:
+        """Bounds on one grid; the changes that could still be the worst."""
+        self.report(f"{len(pending):,} of {len(upper):,} pairs, grid {float(grid.h.mid()):.3g}")
+        grid.prepare(pending, self.deadline)
+        found = in_processes(lambda c: self._upper(grid, c), pending)
+        for c, bound in zip(pending, found, strict=True):
+            upper[c.pair] = min(upper[c.pair], bound)
+        self.upper = max(upper.values())
+        pending = sorted(pending, key=lambda c: -upper[c.pair])
+        for c in pending[:_CANDIDATES]:
+            bound = below(grid.lower(c, self.eps))
+            if bound > self.lower:
+                self.lower, self.worst = bound, c.pair
+        return [c for c in pending if upper[c.pair] * (1 - self.gap) > self.lower]
 
     def _upper(self, grid: Grid, c: Change) -> float:
         return above(grid.upper(c, self.eps)) if time.monotonic() < self.deadline else 1.0
