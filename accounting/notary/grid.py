@@ -180,7 +180,7 @@ class Grid:
         cells = times * (central.poly.length() + sum(f.poly.length() for f in plain))
         if times > 1 and times * cells > _HARDEST:
             raise TooLarge(
-                f"{times:,} releases with {cells:,} grid cells would take hours: ask for --tier fast"
+                f"{times:,} releases with {cells:,} grid cells take too long: ask for --tier fast"
             )
         out = central.power(times).above(times * central.top - spare)
         product: Factor | None = None
