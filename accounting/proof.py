@@ -104,6 +104,8 @@ def prove(
     if tier == "fast":
         return fast.proof
     near = np.flatnonzero(fast.upper > _NEAR * fast.proof.enclosure.lower)
+    if len(near) == 0:  # every bound is 0
+        return fast.proof
     pairs = [fast.pairs[i] for i in near]
     found = notary.enclose(eps, gap=gap, claim=claim, pairs=pairs, deadline=deadline, report=report)
     others = np.delete(fast.upper, near)

@@ -28,7 +28,7 @@ from accounting.enclosure import at_least, at_most
 from accounting.family import Atom
 from accounting.notary import GAP, LOOSE, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.grid import in_time
-from accounting.notary.notary import Report
+from accounting.notary.notary import DISJOINT, Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
@@ -163,17 +163,17 @@ def audit(
         return answer("certified", f"delta is at most {at_most(proof.enclosure.upper)}", proof)
     if proof.enclosure.lower > claim_delta:
         seen = f"input {j} becoming {k} has delta at least {at_least(proof.enclosure.lower)}"
-        if proof.enclosure.lower == 1:
+        if DISJOINT in proof.covered:
             why = unprotected(mechanism)
             seen = (
                 f"no noise hides the message of input {j}, delta is 1 for the change to {k}: {why}"
             )
         return answer("violated", seen, proof)
-    return answer(
-        "undecided",
-        f"the bounds {proof.enclosure} contain the claimed delta {claim_delta:g}",
-        proof,
-    )
+    remedy = f"a --gap below {gap:g} may decide it"
+    if time.monotonic() > deadline:
+        remedy = "the budget is used up"
+    bounds = f"the bounds {proof.enclosure} contain the claimed delta {claim_delta!r}"
+    return answer("undecided", f"{bounds}; {remedy}", proof)
 
 
 def _claim(name: str, option: float | None, document: Any) -> float:

@@ -232,7 +232,7 @@ def main() -> None:
         code = _fail("interrupted", "", _INTERRUPTED)
     except OSError as error:
         code = _fail("error", f"{error.filename or 'input or output'}: {error.strerror}", 2)
-    except Exception as error:
+    except Exception as error:  # a mistake of ours: exit code 1 would read as a verdict
         code = _fail("internal error, please report it", f"{type(error).__name__}: {error}", 2)
     try:
         sys.stdout.flush()

@@ -25,7 +25,7 @@ from paramsearch.auditor import audit
 from paramsearch.certification import certify, parameters
 from paramsearch.parameter_file import digest, dumps, from_json
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "max_value": 1,
     "eps": 1.0,
     "delta": 0.3,
@@ -162,7 +162,7 @@ def test_strings_that_look_like_lists_survive() -> None:
 
 def test_entries_without_noise_are_left_to_the_notary(tmp_path: Path) -> None:
     silent = {"atom": [-1, 1], "r": 0.0, "p": 0.5}
-    path = written(tmp_path, atoms=[*SMALL["atoms"], silent])  # type: ignore[misc]  # a list
+    path = written(tmp_path, atoms=[*SMALL["atoms"], silent])
     assert command("certify", path, "-o", tmp_path / "out.json").returncode == 0
     assert command("audit", path).returncode == 0
 
@@ -214,7 +214,9 @@ def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
     assert key.read_bytes() == before
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="only Linux has a device that is always full"
+)
 def test_an_answer_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
     path = written(tmp_path)
     with open("/dev/full", "w") as full:

@@ -21,7 +21,7 @@ from accounting.notary.balls import above, ball, below, ceil, floor, precision
 from accounting.notary.columns import columns, silent_value
 from accounting.notary.factors import dominating, grouped, labelled
 from accounting.notary.tables import NoiseTable
-from accounting.proof import configuration, prove
+from accounting.proof import Tier, configuration, prove
 from paramsearch.auditor import audit, mechanism_of
 
 CHUNK = 100
@@ -238,9 +238,9 @@ def test_agrees_with_the_fast_evaluators(
 
 
 @pytest.mark.parametrize("tier", ["ball", "mixed", "fast"])
-def test_tiers_cover_every_pair(tier: str) -> None:
+def test_tiers_cover_every_pair(tier: Tier) -> None:
     mechanism = exactly(small_protocol(5, 480))
-    found = prove(mechanism, 1.0, tier=tier, claim=1e-6)  # type: ignore[arg-type]  # parametrised
+    found = prove(mechanism, 1.0, tier=tier, claim=1e-6)
     assert sum(found.covered.values()) == 30
     assert found.enclosure.upper <= 1e-6
     reference = Notary(mechanism).enclose(1.0).enclosure

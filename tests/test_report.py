@@ -182,7 +182,7 @@ def hostile() -> tuple[ParameterFile, Audit]:
 def test_a_hostile_file_cannot_inject_markup() -> None:
     document, found = hostile()
     html = report.render(
-        found, document, source=f"/tmp/{HOSTILE}", signature=HOSTILE, curve=None, pairs=None
+        found, document, source=f"folder/{HOSTILE}", signature=HOSTILE, curve=None, pairs=None
     )
     clean = {element.tag for element in body(page(certified)).iter()}
     for element in body(html).iter():
@@ -318,7 +318,7 @@ def test_the_style_sheet_is_shipped_and_legible() -> None:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
-        pytest.skip("no Chromium")
+        pytest.skip("the page can only be rendered where Chromium is installed")
     started = Chromium(program, tmp_path_factory.mktemp("profile"))
     yield started
     started.close()

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Literal
 
 from flint import arb, arb_poly
@@ -84,6 +83,7 @@ class Grid:
         self.thinned = thinned
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
+        self._offsets: dict[tuple[int, Side], tuple[tuple[int, int, arb], ...]] = {}
 
     def prepare(self, changes: Iterable[Change], deadline: float = math.inf) -> None:
         """Group every noise under every shift that these changes need, in one pass per noise."""
@@ -113,10 +113,14 @@ class Grid:
                 self._factors[atom, shift, "p"], self._factors[atom, shift, "q"] = p, q
         return self._factors[key]
 
-    @cache  # noqa: B019 - a grid lives as long as its cache is wanted
     def offsets(self, n: int, side: Side) -> tuple[tuple[int, int, arb], ...]:
         """(i, index, weight): the law of the central offset (n - 2i) * loss on the grid, with the
         shift first + i of W that goes with it."""
+        if (n, side) not in self._offsets:
+            self._offsets[n, side] = self._split_offsets(n, side)
+        return self._offsets[n, side]
+
+    def _split_offsets(self, n: int, side: Side) -> tuple[tuple[int, int, arb], ...]:
         end, inner = 1 / (1 + self.q), (1 - self.q) / (1 + self.q)
         cell = (-self.h).exp()
         out = []
