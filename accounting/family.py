@@ -1,16 +1,16 @@
 """Atom families and the change of basis (exact_view.md, section 1).
 
 An atom is a zero-sum multiset of non-zero message values.  A family is *triangular* when it holds
-the atom {-1, +1} and, for every other value m in use, exactly one atom that contains m once and
-otherwise only values of smaller magnitude (or, once, the value -m if that
-is defined by smaller ones).  Its matrix is then unimodular, and the columns of the
-inverse are the integer vectors
+the atom {-1, +1} and the other values in use can be put in an order such that each value m has
+exactly one atom s_m that contains m once and otherwise only +1, -1 and earlier values.  Its matrix
+is then unimodular, and the columns of the inverse are the integer vectors
 
     c_0 = c_1 = 0,   c_{-1} = e_{-1,+1},   c_m = e_{s_m} - sum of c_v over the other elements v.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -92,39 +92,44 @@ class Family:
     def basis(self) -> Mapping[int, int]:
         """For every value in use except +1 the index of its atom, in an order of definition.
 
-        Where several atoms could define a value, the one with the smallest column is taken.
+        An atom in which one value is still undefined, and occurs once, can define it.  The one with
+        the smallest column goes first, so that a value with several candidates gets the best.
         """
-        solo: dict[int, list[int]] = {}
-        pair: dict[int, list[int]] = {}
-        for index, elements in enumerate(self.atoms):
-            largest = max(map(abs, elements))
-            tops = [value for value in elements if abs(value) == largest]
-            if len(tops) == 1:
-                solo.setdefault(tops[0], []).append(index)
-            elif len(tops) == 2 and sum(tops) == 0:
-                pair.setdefault(largest, []).append(index)
         size = {1: 0}
         basis: dict[int, int] = {}
+        users: dict[int, list[int]] = {}
+        for index, elements in enumerate(self.atoms):
+            for value in set(elements):
+                users.setdefault(value, []).append(index)
+        undefined = [set(elements) - {1} for elements in self.atoms]
+        ready: list[tuple[int, int]] = []
 
-        def define(value: int, candidates: list[int]) -> None:
-            cost = {i: 1 + sum(size[v] for v in _rest(self.atoms[i], value)) for i in candidates}
-            basis[value] = min(cost, key=lambda index: (cost[index], index))
-            size[value] = cost[basis[value]]
+        def consider(index: int) -> None:
+            if len(undefined[index]) == 1:
+                (value,) = undefined[index]
+                elements = self.atoms[index]
+                if elements.count(value) == 1:
+                    rest = sum(size[other] for other in elements if other != value)
+                    heapq.heappush(ready, (1 + rest, index))
 
-        for magnitude in sorted({abs(value) for value in self.values}):
-            tops = [value for value in (magnitude, -magnitude) if value in set(self.values)]
-            for value in tops:
-                if value in solo:
-                    define(value, solo[value])
-            for value in tops:
-                if value not in size and -value in size and magnitude in pair:
-                    define(value, pair[magnitude])
-                if value not in size:
-                    raise InvalidFamily(self._unprotected(value))
+        for index in range(len(self.atoms)):
+            consider(index)
+        while ready:
+            cost, index = heapq.heappop(ready)
+            if not undefined[index]:
+                continue
+            (value,) = undefined[index]
+            basis[value], size[value] = index, cost
+            for other in users[value]:
+                undefined[other].discard(value)
+                consider(other)
+        for value in self.values:
+            if value not in size:
+                raise InvalidFamily(self._unprotected(value))
         return basis
 
     def _unprotected(self, value: int) -> str:
-        rule = "contains it once and otherwise only values of smaller magnitude"
+        rule = "contains it once and otherwise only values that have an atom of their own"
         message = f"value {value} is unprotected: no atom {rule}"
         for elements in self.atoms:
             if value in elements and max(map(abs, elements)) == abs(value):

@@ -51,6 +51,10 @@ def test_a_pair_atom_is_triangular_when_the_negative_is_defined() -> None:
     check(Family(3, ((-1, 1), (-3, 1, 1, 1), (-3, 3), (-1, -1, 2))))
 
 
+def test_any_order_of_definition_will_do() -> None:
+    check(Family(3, ((-1, 1), (-5, 1, 1, 1, 1, 1), (-5, 1, 1, 3), (-5, 2, 3))))
+
+
 def test_more_atoms_than_values() -> None:
     family = Family(2, ((-1, 1), (-1, -1, 2), (-2, 2), (-2, 1, 1)))
     assert not family.exact
