@@ -1,230 +1,286 @@
-"""Fast estimates and gradients for a search: the discretisation of ``evaluate`` without its proofs.
+"""Fast estimates and gradients of log delta for a search.
 
-What is returned here has no side: it is an estimate and cannot reach a certificate.
+What is returned here has no side: it is an estimate and cannot reach a certificate.  It is the
+exact view (exact_view.md, Theorem 2) computed without proofs: losses on a periodic grid by cubic
+interpolation, outcomes in cells, and
+
+    delta = 1/R sum over k of phi(w_k) E[e^{(c + i w_k) L}],   w_k = 2 pi k / R,
+
+where phi is the Fourier transform of e^{-c l} (1 - e^{eps - l})_+.  Outcomes of one atom with a
+loss far above the slack eps - eps* |kappa| / max_value of a pair are added by hand, and cases of
+the central noise with a loss far below are left out: so R is a few times the slack, and the grid
+needs a few hundred points whatever eps and max_value are.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import fft
 
-from accounting import testfunctions
-from accounting.arrays import FloatArray, IntArray, multiples
-from accounting.checks import gap_width, not_negative
-from accounting.evaluate import look_closely
-from accounting.noise import NoiseSum, NoiseTable
-from accounting.pair_terms import PairTerms
+from accounting.arrays import FloatArray, IntArray
 from accounting.parallel import in_chunks
-from accounting.spectra import Spectra, correlate, transform, twiddles
-from accounting.survey import Plan, choose, mixture
-from accounting.tilting import LARGEST_GRID, mixed_row, tabulate, tilt_factors
 from accounting.workload import Workload
+
+_BINS = 12
+_SMALLEST = 1e-290
+_TAIL = 1e-5
+"""Outcomes less likely than this share of delta are left out."""
+_SPAN = 1.5
+"""Pairs share a grid when their slacks differ by no more than this factor."""
+_MOST_MIXTURES = 40_000
+"""Pairs are taken in blocks of this size: a central factor each, of a kilobyte or more."""
 
 
 @dataclass(frozen=True)
-class _Pass:
-    tables: dict[int, NoiseTable]
-    rows: FloatArray
-    central_rows: FloatArray
-    terms: PairTerms
-    spectra: Spectra
-    pairs: IntArray
-    kept: FloatArray
-    lost: FloatArray
+class _Grid:
+    """Losses from eps - below on, periodic; those of one factor above ``cap`` are outliers."""
+
+    step: float
+    size: int
+    tilt: float
+    cap: float
+    below: float
+
+    @property
+    def power(self) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
+        """c - i w_k: the exponents at which ``scipy.fft.rfft`` of a row is a moment."""
+        frequency = 2 * np.pi / (self.size * self.step) * np.arange(self.size // 2 + 1)
+        return np.asarray(self.tilt - 1j * frequency)
+
+    def test(self, eps: float) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
+        """Weights of the moments: the transform of e^{-c l} (1 - e^{eps - l})_+ up to the end."""
+        power = np.conj(self.power)
+        weight = np.full(len(power), 2.0)
+        weight[[0, -1]] = 1.0
+        end = self.size * self.step - self.below
+        whole = 1 / power - 1 / (power + 1)
+        rest = np.exp(-power * end) / power - np.exp(-(power + 1) * end) / (power + 1)
+        transform = np.exp(-power * eps) * (whole - rest) * _filter(power.imag * self.step)
+        return np.asarray(np.conj(transform * weight / (self.size * self.step)))
+
+
+def _filter(phase: FloatArray) -> FloatArray:
+    """1 for low frequencies and 0 for the highest, which a narrow loss would turn into ripples."""
+    u = 1.8 * phase**2
+    return np.asarray(np.exp(-u) * (1 + u * (1 + u / 2 * (1 + u / 3 * (1 + u / 4)))))
 
 
 class Estimator:
-    """Divergences of the pairs of a workload near the noise it was made for.
+    """Estimates of log delta for the pairs of a workload; its noises only lend their number.
 
-    Grid, tilt and caps are chosen once; other noises (same atoms, other r and p) can then be
-    evaluated on them, so that estimates are smooth in the parameters.
+    Parameters are arrays (log mean, log r) of shape (2, noises); the noise of the central factor
+    has the geometric part of the central noise besides.  ``delta`` is the value of interest: grids
+    are made for pairs near it.
     """
 
-    def __init__(self, workload: Workload, *, eps: float, gap: float = 0.01) -> None:
-        self.workload = workload
-        self.eps = not_negative("eps", eps)
-        gap = gap_width(gap)
-        self.tail = 1e-18
-        _, seen, look, self.tail = look_closely(
-            workload, eps, self.tail, 0.1 * gap, 1.0, 0.0, math.inf, 0.0
-        )
-        self.plan: Plan = choose(
-            seen,
-            look,
-            eps=self.eps,
-            gap=gap,
-            finer=2.0,
-            delta=look.total,
-            largest_size=LARGEST_GRID >> 6,
-        )
+    def __init__(self, workload: Workload, *, eps: float, delta: float) -> None:
+        assert workload.central is not None
+        self.workload, self.eps, self.delta = workload, eps, delta
+        self.central = workload.central
+        n = len(workload.plain)
+        counts = np.diff(workload.start) - 1
+        self.own = workload.factor[workload.start[1:] - 1] - n
+        keep = np.ones(len(workload.factor), bool)
+        keep[workload.start[1:] - 1] = False
+        self.factor = workload.factor[keep]
+        self.start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.geometric = np.zeros(len(workload.noises))
+        self.geometric[self.central.noise] = math.exp(-2 * self.central.step)
+        self.slack = eps - self._central_loss(self.central.mix[:, 0])[self.own]
 
-    def delta(
-        self, noises: tuple[NoiseSum, ...] | None = None, pairs: IntArray | None = None
-    ) -> FloatArray:
-        """Estimates of the divergence of the given pairs (all by default)."""
-        done = self._pass(noises, pairs)
-        return done.kept + done.lost
+    def _central_loss(self, m: IntArray) -> FloatArray:
+        """About the largest loss of the central noise that matters, for |kappa| = m."""
+        loss, t = self.central.step * m, self.workload.releases
+        z = math.sqrt(2 * math.log(1 / self.delta))
+        spread = t * loss * np.tanh(loss / 2) + z * loss * math.sqrt(t)
+        return np.minimum(t * loss, np.minimum(spread, 0.98 * self.eps))
 
-    def gradient(
-        self, pairs: IntArray, noises: tuple[NoiseSum, ...] | None = None
+    def log_delta(self, parameters: FloatArray, pairs: IntArray | None = None) -> FloatArray:
+        """Estimates of log delta of the given pairs, all by default."""
+        chosen = np.arange(self.workload.pairs) if pairs is None else pairs
+        return self._evaluate(parameters, chosen, slopes=False)[0]
+
+    def gradient(self, parameters: FloatArray, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Estimates and d log(delta) / d(log mean, log r), of shape (pairs, 2, noises)."""
+        return self._evaluate(parameters, pairs, slopes=True)
+
+    def _evaluate(
+        self, parameters: FloatArray, pairs: IntArray, *, slopes: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Estimates and d log(delta) / d(log mean, log r), of shape (pairs, noises, 2).
+        from accounting.estimate_kernels import noise_tables
 
-        The parameters are those of the first negative binomial of each noise.
-        """
-        from accounting.gradient_kernels import pair_gradients
-        from accounting.kernels import rfft_rows
+        mean, r = np.exp(parameters)
+        variance = mean + mean**2 / r
+        shape = mean**2 / variance
+        z = math.sqrt(2 * math.log(1 / (_TAIL * self.delta)))
+        length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
+        length[self.central.noise] += z * z / (2 * self.central.step)
+        outcomes = length.astype(np.int64)
+        reach = outcomes + self.workload.largest_shift + 1
+        start = np.concatenate([[0], np.cumsum(reach)])
+        table = np.empty((3, start[-1]))
+        noise_tables(mean, r, self.geometric, start, table)
+        cells = _cells(outcomes, np.sqrt(variance))
+        found = np.empty(len(pairs))
+        slope = np.zeros((len(pairs), 2, len(mean))) if slopes else np.empty((0, 2, 0))
+        for where in self._groups(pairs):
+            grid = self._grid(float(self.slack[pairs[where]].min()))
+            self._group(where, pairs, grid, (table, start, *cells), found, slope)
+        positive = np.maximum(found, _SMALLEST)
+        return np.log(positive), slope / positive[:, None, None] if slopes else slope
 
-        done = self._pass(noises, pairs)
-        workload = self.workload if noises is None else replace(self.workload, noises=noises)
-        slope_rows, slope_lost = self._slopes(workload, done)
-        n = self.plan.size
-        width = n // 2 + 1
-        slope_re, slope_im = np.empty((len(slope_rows), width)), np.empty((len(slope_rows), width))
-        ones = np.ones(len(slope_rows))
+    def _groups(self, pairs: IntArray) -> list[IntArray]:
+        """Positions in ``pairs`` with similar slack, in blocks."""
+        slack = self.slack[pairs]
+        group = np.floor(np.log(slack / slack.min()) / math.log(_SPAN)).astype(np.int64)
+        order = np.lexsort((self.own[pairs], group))
+        blocks = []
+        for g in range(int(group.max(initial=0)) + 1):
+            members = order[group[order] == g]
+            pieces = -(-len(members) // _MOST_MIXTURES)
+            blocks += [piece for piece in np.array_split(members, max(1, pieces)) if len(piece)]
+        return blocks
 
-        def to_spectra(a: int, b: int) -> None:
-            rfft_rows(slope_rows[a:b], ones[a:b], *twiddles(n), slope_re[a:b], slope_im[a:b])
+    def _grid(self, slack: float) -> _Grid:
+        """For pairs with this slack up to _SPAN times as much."""
+        step = slack / (3.2 * math.sqrt(2 * math.log(1 / self.delta)))
+        below = 3.5 * _SPAN * slack
+        if self.workload.releases > 1:  # no case of the central noise is left out
+            below += self.eps
+        cells = (below + (3.6 * _SPAN - 1) * slack) / step
+        size = next(
+            n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= cells
+        )
+        tilt = min(max(1.0, math.log(1e-13 / self.delta)), 5.0) / slack
+        return _Grid(step, size, tilt, 1.8 * _SPAN * slack, below)
 
-        in_chunks(to_spectra, len(slope_rows), smallest=8)
-        test_re, test_im = self._test_function()
-        factor = np.maximum(done.spectra.row_of, 0)[workload.factor]
-        counts = np.diff(workload.start)[pairs]
-        out = np.empty((len(pairs), int(counts.max(initial=1)), 2))
+    def _group(
+        self,
+        where: IntArray,
+        pairs: IntArray,
+        grid: _Grid,
+        tables: tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray],
+        found: FloatArray,
+        slope: FloatArray,
+    ) -> None:
+        from accounting.estimate_kernels import mix_spectra, mixed_outliers, pair_estimates
+
+        chosen = pairs[where]
+        counts = np.diff(self.start)[chosen]
+        start = np.concatenate([[0], np.cumsum(counts)])
+        picks = np.arange(start[-1]) + np.repeat(self.start[chosen] - start[:-1], counts)
+        used, factor = np.unique(self.factor[picks], return_inverse=True)
+        mixes, own = np.unique(self.own[chosen], return_inverse=True)
+        order = np.lexsort(self.central.mix[mixes].T)
+        mix = np.ascontiguousarray(self.central.mix[mixes[order]])
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        low, high = int(mix[:, 1].min()), int(mix.sum(axis=1).max())
+        shifts = np.arange(low, high + 1)
+        slopes = bool(slope.size)
+        plain = self.workload.plain[used]
+        noise = np.concatenate([plain[:, 0], np.full(len(shifts), self.central.noise)])
+        moved = np.concatenate([plain[:, 1], shifts])
+        spectra, outliers = self._spectra(noise, moved, grid, tables, slopes)
+        n, kinds, width = len(used), len(spectra), spectra.shape[2]
+        central = np.empty((kinds, len(mix), width), np.complex128)
+        aside = np.empty((len(mix), 3))
+        step, power = self.central.step, grid.power
+        terms = mix[:, 0].copy()
+        if self.workload.releases == 1:  # the others need more than twice the slack
+            terms = np.ceil(0.6 * (self.eps - mix[:, 0] * step) / step).astype(np.int64)
+        shifted, of_shift = np.ascontiguousarray(spectra[:, n:]), outliers[n:]
+
+        def mixing(a: int, b: int) -> None:
+            mix_spectra(shifted, low, mix[a:b], terms[a:b], step, power, central[:, a:b])
+            mixed_outliers(of_shift, low, mix[a:b], step, self.eps, aside[a:b])
+
+        in_chunks(mixing, len(mix), smallest=400)
+        estimate = np.empty(len(chosen))
+        pieces = np.empty((len(picks) + len(chosen) if slopes else 0, 2))
+        test = grid.test(self.eps)
+        own = rank[own]
 
         def work(a: int, b: int) -> None:
-            pair_gradients(
-                done.spectra.re,
-                done.spectra.im,
-                slope_re,
-                slope_im,
-                workload.start,
-                factor,
-                workload.releases,
-                test_re,
-                test_im,
-                pairs[a:b],
-                out[a:b],
+            begin, end = start[a], start[b]
+            pair_estimates(
+                spectra,
+                outliers,
+                central,
+                aside,
+                start[a : b + 1] - begin,
+                factor[begin:end],
+                mix,
+                own[a:b],
+                step,
+                self.eps,
+                self.workload.releases,
+                test,
+                estimate[a:b],
+                pieces[begin + a : end + b],
             )
 
-        in_chunks(work, len(pairs), smallest=4)
-        delta = done.kept + done.lost
-        gradient = np.zeros((len(pairs), len(workload.noises), 2))
-        noise_of = np.concatenate(
-            [workload.plain[:, 0], np.full(workload.factors - len(workload.plain), self._central())]
-        )
-        scale = done.terms.scale_up[pairs]
-        for index, q in enumerate(pairs):
-            factors = workload.factor[workload.start[q] : workload.start[q + 1]]
-            kept = scale[index] * out[index, : len(factors)]
-            aside = slope_lost[done.spectra.row_of[factors]]
-            lost = workload.releases * (1 - done.lost[index]) * aside
-            np.add.at(gradient[index], noise_of[factors], (kept + lost) / delta[index])
-        return delta, gradient
+        in_chunks(work, len(chosen), smallest=200)
+        found[where] = estimate
+        if slopes:
+            of = np.full(len(pieces), self.central.noise)
+            own_place = np.zeros(len(pieces), bool)
+            own_place[start[1:] + np.arange(len(chosen))] = True
+            of[~own_place] = plain[factor, 0]
+            row = np.repeat(where, counts + 1)
+            for t in range(2):
+                np.add.at(slope, (row, t, of), pieces[:, t])
 
-    def _central(self) -> int:
-        return self.workload.central.noise if self.workload.central is not None else 0
+    def _spectra(
+        self,
+        noise: IntArray,
+        shift: IntArray,
+        grid: _Grid,
+        tables: tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray],
+        slopes: bool,
+    ) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.complex128]], FloatArray]:
+        from accounting.estimate_kernels import loss_rows
 
-    def _pass(self, noises: tuple[NoiseSum, ...] | None, pairs: IntArray | None) -> _Pass:
-        workload = self.workload if noises is None else replace(self.workload, noises=noises)
-        chosen = np.arange(workload.pairs) if pairs is None else np.asarray(pairs, np.int64)
-        tables = tabulate(workload, self.tail)
-        rows, central_rows, factors = tilt_factors(workload, tables, self.plan)
-        factors = replace(factors, eta=np.zeros_like(factors.eta))
-        terms = PairTerms.of(workload, factors, self.plan)
-        spectra = transform(workload, rows, central_rows, self.plan, chosen)
-        sums, _ = correlate(workload, spectra, terms, self.plan, chosen)
-        return _Pass(
-            tables,
-            rows,
-            central_rows,
-            terms,
-            spectra,
-            chosen,
-            terms.scale_up[chosen] * sums[:, 0],
-            terms.not_kept[chosen],
-        )
+        table, start, node, width, node_start = tables
+        rows = np.empty((len(noise), 5 if slopes else 1, grid.size))
+        outliers = np.empty((len(noise), _BINS, 6))
+        bin_width = 2 * self.eps / (_BINS - 2)
 
-    def _test_function(self) -> tuple[FloatArray, FloatArray]:
-        from accounting.kernels import rfft_rows
-
-        n = self.plan.size
-        loss = multiples(self.plan.origin, n, self.plan.step)
-        function = np.roll(
-            testfunctions.upper(loss, self.eps, self.plan.tilt), self.plan.origin % n
-        )
-        re, im = np.empty((1, n // 2 + 1)), np.empty((1, n // 2 + 1))
-        rfft_rows(function[None, :], np.ones(1), *twiddles(n), re, im)
-        weight = np.full(n // 2 + 1, 2.0 / n)
-        weight[[0, -1]] = 1.0 / n
-        return re * weight, im * weight
-
-    def _slopes(self, workload: Workload, done: _Pass) -> tuple[FloatArray, FloatArray]:
-        """Derivative rows of the factors in use, normalised like their spectra, and the relative
-        derivative d nu / (1 - nu) of the mass nu they set aside."""
-        from accounting.gradient_kernels import nb_sum_scores, tilted_gradient_rows
-
-        plan = self.plan
-        used = np.flatnonzero(done.spectra.row_of >= 0)
-        n_plain = len(workload.plain)
-        slope = np.empty((2 * len(used), plan.size))
-        lost = np.empty((len(used), 2))
-        decay = np.exp(-plan.tilt * multiples(0, self._cells(), plan.step))[None, :]
-        for noise, where, shifts in workload.shift_groups:
-            table = done.tables[noise]
-            active = None if where is None else np.flatnonzero(done.spectra.row_of[where] >= 0)
-            if (active is not None and not len(active)) or (where is None and used[-1] < n_plain):
-                continue
-            parts = workload.noises[noise].parts
-            scores = np.empty((2, len(table.mass)))
-            nb_sum_scores(
-                np.array([part.r for part in parts]), np.array([part.p for part in parts]), scores
+        def work(a: int, b: int) -> None:
+            loss_rows(
+                table,
+                start,
+                node,
+                width,
+                node_start,
+                noise[a:b],
+                shift[a:b],
+                grid.step,
+                grid.tilt,
+                grid.cap,
+                bin_width,
+                slopes,
+                rows[a:b],
+                outliers[a:b],
             )
-            caps = plan.central_top if where is None else plan.top[where]
-            last = np.clip(np.ceil(caps / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID)
-            reference = np.full(len(last), last.max()) if where is None else last
-            if active is not None:
-                shifts, last, reference = shifts[active], last[active], reference[active]
-            target, aside = np.empty((2 * len(shifts), plan.size)), np.empty(2 * len(shifts))
 
-            def work(a: int, b: int) -> None:
-                tilted_gradient_rows(
-                    table.mass,
-                    table.log_mass,
-                    scores,
-                    shifts[a:b],
-                    last[a:b],
-                    reference[a:b],
-                    plan.step,
-                    plan.first,
-                    decay,
-                    target[2 * a : 2 * b],
-                    aside[2 * a : 2 * b],
-                )
+        in_chunks(work, len(noise), smallest=64)
+        moments = np.moveaxis(fft.rfft(rows, axis=2), 1, 0)
+        if slopes:
+            moments[1:3] += grid.power * moments[3:5]
+        return np.ascontiguousarray(moments[:3]), outliers
 
-            in_chunks(work, len(shifts), smallest=max(1, 20_000 // len(table.mass)))
-            if where is not None and active is not None:
-                for i, f in enumerate(where[active]):
-                    at = done.spectra.row_of[f]
-                    slope[2 * at : 2 * at + 2] = target[2 * i : 2 * i + 2] / done.rows[f].sum()
-                    lost[at] = aside[2 * i : 2 * i + 2]
-            else:
-                central = workload.central
-                assert central is not None
-                mixed = mixture(central, aside.reshape(-1, 2), np.zeros(2))
-                for f in used[used >= n_plain]:
-                    at = done.spectra.row_of[f]
-                    total = mixed_row(workload, done.central_rows, int(f), plan).sum()
-                    for t in range(2):
-                        row = mixed_row(workload, target[t::2], int(f), plan)
-                        slope[2 * at + t] = row / total
-                    lost[at] = mixed[f - n_plain]
-        return slope, lost
 
-    def _cells(self) -> int:
-        tops = np.append(self.plan.top[: len(self.workload.plain)], self.plan.central_top)
-        return (
-            max(math.ceil(float(tops.max(initial=0.0)) / self.plan.step), 2) - self.plan.first + 3
-        )
+def _cells(outcomes: IntArray, spread: FloatArray) -> tuple[IntArray, FloatArray, IntArray]:
+    """Cells of outcomes that stand for all in them: their middles, widths and, per noise, start."""
+    from accounting.estimate_kernels import outcome_cells
+
+    start = np.empty(len(outcomes) + 1, np.int64)
+    outcome_cells(outcomes, spread, np.empty(0, np.int64), np.empty(0), start)
+    node, width = np.empty(start[-1], np.int64), np.empty(start[-1])
+    outcome_cells(outcomes, spread, node, width, start)
+    node = np.minimum(node, np.repeat(outcomes - 1, np.diff(start)))
+    return node, width, start
