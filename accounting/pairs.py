@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -52,17 +52,36 @@ def protocol_workload(
     ``noises[unit]`` is W, the noise of {-1, +1} with the geometric part of the central noise;
     ``step`` is eps_central / max_value.
     """
-    start, atom, diff = found
     pairs = inputs[ordered_pairs(len(inputs))]
-    kappa = pairs[:, 0] - pairs[:, 1]
-    owner = np.repeat(np.arange(len(pairs)), np.diff(start))
+    return _with_central(noises, found, unit, step, pairs[:, 0] - pairs[:, 1])
+
+
+def pair_workload(
+    noises: tuple[NoiseSum, ...],
+    shifts: Sequence[Mapping[int, int]],
+    kappa: IntArray,
+    unit: int,
+    step: float,
+) -> Workload:
+    """Any pairs: the shift of each noise, zeros left out, and the change of the sum."""
+    start = np.concatenate([[0], np.cumsum([len(shift) for shift in shifts])]).astype(np.int64)
+    atom = np.fromiter((i for shift in shifts for i in shift), np.int64, int(start[-1]))
+    diff = np.fromiter((a for shift in shifts for a in shift.values()), np.int64, int(start[-1]))
+    return _with_central(noises, (start, atom, diff), unit, step, kappa)
+
+
+def _with_central(
+    noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, kappa: IntArray
+) -> Workload:
+    start, atom, diff = found
+    owner = np.repeat(np.arange(len(kappa)), np.diff(start))
     at_unit = atom == unit
-    a_0 = np.zeros(len(pairs), np.int64)
+    a_0 = np.zeros(len(kappa), np.int64)
     a_0[owner[at_unit]] = diff[at_unit]
     mix, central = _distinct(np.abs(kappa), a_0 + np.minimum(kappa, 0))
     plain, factor = _distinct(atom[~at_unit], diff[~at_unit])
     # each pair: its plain factors, then its central one
-    counts = np.bincount(owner[~at_unit], minlength=len(pairs)) + 1
+    counts = np.bincount(owner[~at_unit], minlength=len(kappa)) + 1
     new_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     merged = np.empty(new_start[-1], np.int64)
     last = new_start[1:] - 1

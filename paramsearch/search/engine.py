@@ -1,0 +1,221 @@
+"""The search over families: hubs first, then the parts of single atoms.
+
+Hubs are tried at a smaller max_value first, where a try takes a fraction of a second; the best ones
+are scaled up.  Then single atoms change their parts as long as that pays.  The search is
+deterministic for a seed and a number of tries; a budget in seconds cuts it short.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from accounting.errors import AccountingError
+from paramsearch.search import hubs as shapes
+from paramsearch.search.draft import Draft, Parts
+from paramsearch.search.hubs import Hubs
+from paramsearch.search.local import Solution, minimise
+from paramsearch.search.model import Model
+from paramsearch.search.moves import Move, foretell
+from paramsearch.search.target import Target
+
+_SMALL = 48
+"""Shapes of larger problems are looked for at this max_value or a little below."""
+_RISE = 3.2
+"""The next larger max_value has at most this ratio."""
+_WORTH = 2e-4
+"""Relative gain that is worth a move."""
+_KEPT = 3
+"""Shapes whose atoms are then moved one by one."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A family with its best noise."""
+
+    draft: Draft
+    model: Model
+    solution: Solution
+
+    @property
+    def price(self) -> float:
+        alphabet = len(self.model.family.values)
+        return self.model.target.price(self.solution.messages, alphabet)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a person may want to see while waiting."""
+
+    stage: str
+    tries: int
+    best: Candidate
+
+    def __str__(self) -> str:
+        found = self.best
+        hubs = sorted(value for value in found.draft.parts if value < 0)[::-1]
+        shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
+        scale = f" at max_value {found.draft.max_value}" if self.stage == "shapes" else ""
+        family = f"hubs {shown}" if hubs else "ones"
+        return f"{self.stage}{scale}: {found.solution.messages:,.0f} messages, {family}"
+
+
+@dataclass
+class Budget:
+    """``tries`` families, and no new one after ``seconds``."""
+
+    tries: int = 60
+    seconds: float = math.inf
+    begun: float = field(default_factory=time.monotonic)
+
+    def at(self, share: float) -> float:
+        return self.begun + share * self.seconds
+
+    def spent(self, share: float = 1.0) -> bool:
+        return time.monotonic() > self.at(share)
+
+
+class Search:
+    """One run; ``best`` is the cheapest candidate for the target so far, if there is one."""
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        budget: Budget,
+        seed: int = 0,
+        report: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        self.target, self.budget, self.report = target, budget, report
+        self.random = random.Random(seed)
+        self.best: Candidate | None = None
+        self.tries = 0
+        self.ends: list[float] = []
+
+    def run(self, start: Draft | None = None) -> Candidate:
+        """From ``start``, or from shapes that this run looks for by itself."""
+        if start is not None:
+            return self.move(self.solve(start))
+        kept = self.shapes()
+        for candidate in kept:
+            self.ends.append(self.move(candidate).price)
+            if self.budget.spent(0.85):
+                break
+        assert self.best is not None
+        return self.best
+
+    def solve(
+        self, draft: Draft, near: Candidate | None = None, *, tolerance: float = 2e-3
+    ) -> Candidate:
+        """The best noise for a family, from the noise of a family near it."""
+        target = replace(self.target, max_value=draft.max_value, eps_central=self._central(draft))
+        model = Model(draft.family, target)
+        self.tries += 1
+        if near is None:
+            return self._seen(Candidate(draft, model, minimise(model, model.start())))
+        x = model.start(near.model.noise(near.solution.x), near.model.needs())
+        solution = minimise(
+            model,
+            x,
+            tolerance=tolerance,
+            steps=12,
+            give_up=near.solution.messages,
+            deadline=self.budget.at(1.0),
+        )
+        return self._seen(Candidate(draft, model, solution))
+
+    def _central(self, draft: Draft) -> float:
+        """Smaller problems have the same eps_central: the same slacks."""
+        return self.target.eps_central
+
+    def _seen(self, candidate: Candidate) -> Candidate:
+        if candidate.draft.max_value == self.target.max_value and (
+            self.best is None or candidate.price < self.best.price
+        ):
+            self.best = candidate
+        return candidate
+
+    def shapes(self) -> list[Candidate]:
+        """The best few shapes, best first."""
+        levels = [self.target.max_value]
+        while levels[0] > _SMALL:
+            levels.insert(0, math.ceil(levels[0] / max(2, min(_RISE, levels[0] / _SMALL))))
+        tries, kept = self.budget.tries, [shapes.first(replace(self.target, max_value=levels[0]))]
+        found: list[tuple[Candidate, Hubs]] = []
+        for i, top in enumerate(levels):
+            if i:
+                kept = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
+            share = 0.5 * (i + 1) / len(levels)
+            found = self._climb(kept, top, tries, share, last=top == levels[-1])
+            tries = max(3, tries // 4)
+        return [candidate for candidate, _ in found[:_KEPT]]
+
+    def _climb(
+        self, starts: list[Hubs], top: int, tries: int, share: float, *, last: bool
+    ) -> list[tuple[Candidate, Hubs]]:
+        """Random changes of the best hubs at one max_value; all candidates, best first."""
+        target = replace(self.target, max_value=top)
+        found: list[tuple[Candidate, Hubs]] = []
+        seen: set[tuple[tuple[int, Parts], ...]] = set()
+        waiting = list(starts)
+        while (waiting or len(seen) < tries) and not (found and self.budget.spent(share)):
+            hubs = waiting.pop(0) if waiting else shapes.mutated(found[0][1], top, self.random)
+            draft = shapes.draft(target, hubs)
+            if draft is None:
+                continue
+            key = draft.key
+            if key in seen:
+                tries -= 1  # small problems have few shapes
+                continue
+            seen.add(key)
+            candidate = self.solve(draft, found[0][0] if found else None)
+            found.append((candidate, hubs))
+            found.sort(key=lambda entry: entry[0].price)
+            self.report(Progress("shapes", self.tries, found[0][0]))
+        return found
+
+    def move(self, candidate: Candidate) -> Candidate:
+        """Change the parts of single atoms as long as it pays: many at once, then fewer."""
+        tabu: set[tuple[int, Parts, Parts]] = set()
+        best = candidate
+        portion = 1.0
+        while not self.budget.spent(0.85):
+            moves = self._promising(best, tabu)
+            if not moves:
+                break
+            count = max(1, int(len(moves) * portion))
+            while True:
+                better = self._moved(best, moves[:count])
+                if better is not None:
+                    best, portion = better, min(1.0, 2 * count / len(moves))
+                    self.report(Progress("atoms", self.tries, best))
+                    break
+                if count == 1:
+                    tabu.add((moves[0].value, best.draft.parts[moves[0].value], moves[0].parts))
+                    portion = 1 / len(moves)
+                    break
+                count //= 3 if count > 3 else 2
+        return best
+
+    def _promising(self, best: Candidate, tabu: set[tuple[int, Parts, Parts]]) -> list[Move]:
+        """Per value the best move that is foretold to pay."""
+        found: dict[int, Move] = {}
+        for move in foretell(best.draft, best.model, best.solution):
+            if move.gain > -_WORTH * best.solution.messages:
+                break
+            if (move.value, best.draft.parts[move.value], move.parts) not in tabu:
+                found.setdefault(move.value, move)
+        return list(found.values())
+
+    def _moved(self, best: Candidate, moves: list[Move]) -> Candidate | None:
+        draft = best.draft.changed({move.value: move.parts for move in moves})
+        if draft is None:
+            return None
+        try:
+            candidate = self.solve(draft, best)
+        except AccountingError:
+            return None
+        return candidate if candidate.price < best.price * (1 - _WORTH) else None

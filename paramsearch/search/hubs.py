@@ -1,0 +1,124 @@
+"""Families from a few hubs: large negative values that many atoms share.
+
+A hub -h is {-h, some positive values, +1 x the rest}; a value m takes up to three hubs and ones of
+either sign.  Two things matter.  The shift of {-1, +1} runs over [a_0, a_0 + m] for the change from
+m to 0 (exact_view.md), so a value near max_value wants a_0 = -m/2: half of it through -1, or through
+a hub that contains a positive value, whose own atom is made of -1.  A value in the middle has slack
+to spare and only wants few elements.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Mapping
+
+from paramsearch.search.draft import Draft, Parts
+from paramsearch.search.target import Target
+
+Hubs = Mapping[int, Parts]
+"""h -> the positive values in the atom of -h."""
+_MOST_HUBS = 3
+"""In one atom."""
+
+
+def draft(target: Target, hubs: Hubs) -> Draft | None:
+    """Every value by the expression that looks cheapest; None if the hubs define each other."""
+    parts: dict[int, Parts] = {-h: tuple(inner) for h, inner in hubs.items()}
+    parts.update(_expressions(target, hubs))
+    for inner in hubs.values():
+        parts.update({value: () for value in inner})
+    return Draft.of(target.max_value, parts)
+
+
+def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
+    top, step, eps = target.max_value, target.step, target.eps
+    combinations = [
+        (chosen, sum(chosen), -sum(sum(hubs[h]) for h in chosen))
+        for count in range(_MOST_HUBS + 1)
+        for chosen in itertools.combinations_with_replacement(sorted(hubs), count)
+    ]
+    combinations.sort(key=lambda entry: entry[1])
+    totals = [total for _, total, _ in combinations]
+    least = eps - min(step * top, 0.98 * eps)
+    found: dict[int, Parts] = {}
+    for m in range(2, top + 1):
+        ease = (eps - min(step * m, 0.98 * eps)) / least
+        limit = 0.51 * top * ease + 0.5
+        best: tuple[float, Parts] = (math.inf, ())
+        reach = max(8, top // 2 + 1) if len(hubs) < 2 else max(8, top // 3)
+        for i in _near(totals, m, reach):
+            chosen, total, shift = combinations[i]
+            rest = m - total
+            shift -= max(0, rest)
+            over = max(0.0, max(abs(shift), abs(shift + m)) - limit)
+            score = 1.05 * len(chosen) + abs(rest) + over * ease
+            if score < best[0]:
+                best = score, tuple(-h for h in chosen)
+        found[m] = best[1]
+    return found
+
+
+def _near(totals: list[int], m: int, reach: int) -> range:
+    from bisect import bisect_left, bisect_right
+
+    return range(bisect_left(totals, m - reach), bisect_right(totals, m + reach))
+
+
+def first(target: Target) -> Hubs:
+    """A usual shape: one hub at the top that carries half of its sum both ways, smaller ones by
+    steps of about three below."""
+    top = target.max_value
+    if top < 4:
+        return {}
+    if top < 16:
+        return {(top + 1) // 2: ()}
+    high = round(0.88 * top)
+    hubs: dict[int, Parts] = {high: (high // 2,)}
+    size = round(0.37 * top)
+    while size >= 4:
+        hubs[size] = (size // 2,) if size > 12 else ()
+        size = round(size / 3.2)
+    return hubs
+
+
+def mutated(hubs: Hubs, top: int, random_: random.Random) -> Hubs:
+    """One or two hubs added, removed, moved, or with other positive values inside."""
+    new = dict(hubs)
+    for _ in range(random_.choice((1, 1, 2))):
+        kind = random_.choice(("add", "remove", "move", "fill", "fill"))
+        if kind == "add" or not new:
+            small = math.exp(random_.uniform(math.log(2), math.log(1.1 * top + 1)))
+            h = random_.choice((random_.randint(2, max(2, top)), round(small)))
+            new[max(2, h)] = _filled(max(2, h), random_.choice((0, 0, 1)), 0)
+            continue
+        h = random_.choice(sorted(new))
+        if kind == "remove":
+            del new[h]
+        elif kind == "move":
+            reach = max(1, h // 12)
+            inner = new.pop(h)
+            h = max(2, h + random_.choice((-2, -1, 1, 2)) * random_.randint(1, reach))
+            new[h] = inner if sum(inner) < h else ()
+        else:
+            new[h] = _filled(h, random_.choice((0, 1, 1, 2)), random_.choice((-1, 0, 0, 1)))
+    return new
+
+
+def _filled(h: int, count: int, off: int) -> Parts:
+    """About half of h in ``count`` equal positive values."""
+    if not count:
+        return ()
+    size = round(h / 2 / count) + off
+    return (size,) * count if size >= 2 and size * count < h else ()
+
+
+def scaled(hubs: Hubs, ratio: float) -> Hubs:
+    """The same shape for another max_value."""
+    new: dict[int, Parts] = {}
+    for h, inner in hubs.items():
+        size = max(2, round(h * ratio))
+        values = tuple(max(2, round(value * ratio)) for value in inner)
+        new[size] = values if sum(values) < size else ()
+    return new

@@ -1,0 +1,126 @@
+"""Other families: one atom with other parts, judged by the multipliers of the best noise so far.
+
+With the noise fixed, a move changes the messages of its atom and the divergence of the pairs that
+contain it.  The multipliers say what a change of log delta is worth, so that
+
+    messages of the move + sum over active pairs of multiplier * change of log delta
+
+foretells what the move is worth after the noise has been optimised again.  All moves are judged
+together: they share the factors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from accounting.arrays import FloatArray
+from accounting.estimate import Estimator
+from accounting.pairs import ordered_pairs, pair_workload
+from paramsearch.search.draft import Column, Draft, Parts
+from paramsearch.search.local import Solution
+from paramsearch.search.model import Model
+
+_MOST_PARTS = 3
+_GROWTH = 10
+"""Ones that a move may add to an atom."""
+_LEAST_SHARE = 1e-3
+"""Pairs with a smaller share of the multipliers are not looked at."""
+_MOST_FACTORS = 400_000
+_CREDIT, _DEBIT = -1.5, 8.0
+"""Changes of log delta are counted within these limits: multipliers are local."""
+
+
+@dataclass(frozen=True, order=True)
+class Move:
+    """``gain`` is what it is foretold to add to the messages: negative is good."""
+
+    gain: float
+    value: int
+    parts: Parts
+
+
+def _candidates(draft: Draft) -> Iterator[tuple[int, Parts]]:
+    values = list(draft.parts)
+    for value, parts in draft.parts.items():
+        allowed = [other for other in values if other not in draft.dependents[value]]
+        found: set[Parts] = set()
+        for i in range(-1, len(parts)):
+            base = parts[:i] + parts[i + 1 :] if i >= 0 else parts
+            found.add(base)
+            found.update(tuple(sorted((*base, other))) for other in allowed)
+        most = len(parts) + abs(draft.ones(value)) + _GROWTH
+        for new in sorted(found - {parts}):
+            if len(new) <= _MOST_PARTS and len(new) + abs(value + sum(new)) <= most:
+                yield value, new
+
+
+def foretell(draft: Draft, model: Model, solution: Solution, allowed: int = 10**9) -> list[Move]:
+    """The promising moves, best first; ``allowed`` limits how many are judged."""
+    share = solution.multipliers / solution.multipliers.sum()
+    active = np.flatnonzero(share > _LEAST_SHARE)
+    all_pairs = ordered_pairs(draft.max_value + 1)
+    pairs = [tuple(all_pairs[i].tolist()) for i in solution.pairs[active]]
+    worth = solution.multipliers[active]
+    position = {value: i for i, value in enumerate(model.leader)}
+    base = [_difference(draft.columns[j], draft.columns[k]) for j, k in pairs]
+    shifts, kappa = list(base), [j - k for j, k in pairs]
+    owner: list[tuple[int, int]] = []
+    moves: list[tuple[int, Parts]] = []
+    total = 0
+    for value, parts in _candidates(draft):
+        change = _own_change(draft, value, parts)
+        for t, (j, k) in enumerate(pairs):
+            times = draft.influence[j].get(value, 0) - draft.influence[k].get(value, 0)
+            if times:
+                moved = Counter(base[t])
+                for key, entry in change.items():
+                    moved[key] += times * entry
+                shifts.append(moved)
+                kappa.append(j - k)
+                owner.append((len(moves), t))
+                total += len(moved)
+        moves.append((value, parts))
+        if total > _MOST_FACTORS or len(moves) >= allowed:
+            break
+    entries = [{position[key]: entry for key, entry in shift.items() if entry} for shift in shifts]
+    workload = pair_workload(
+        model.workload.noises, entries, np.array(kappa), model.unit, model.target.step
+    )
+    log_delta = Estimator(
+        workload, eps=model.target.eps, delta=model.target.delta
+    ).log_delta(solution.x)
+    gain = np.zeros(len(moves))
+    for (i, t), value in zip(owner, log_delta[len(pairs) :], strict=True):
+        change_of_log = min(max(value - log_delta[t], _CREDIT), _DEBIT)
+        gain[i] += worth[t] * change_of_log
+    found = []
+    for i, (value, parts) in enumerate(moves):
+        more = len(parts) + abs(value + sum(parts)) + 1 - draft.size(value)
+        found.append(
+            Move(gain[i] + more * math.exp(solution.x[0, position[value]]), value, parts)
+        )
+    return sorted(found)
+
+
+def _difference(a: Column, b: Column) -> Counter[int]:
+    found = Counter(a)
+    found.subtract(b)
+    return found
+
+
+def _own_change(draft: Draft, value: int, parts: Parts) -> Counter[int]:
+    """How the column of ``value`` changes with its parts."""
+    change: Counter[int] = Counter()
+    for other in draft.parts[value]:
+        change.update(draft.columns[other])
+    for other in parts:
+        change.subtract(draft.columns[other])
+    change[-1] += min(0, -(value + sum(parts))) - min(0, draft.ones(value))
+    return change
+
+

@@ -1,0 +1,38 @@
+"""What is searched for: the cheapest noise with delta(eps) <= delta at a given central noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Objective = Literal["messages", "bits"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """``eps_central`` fixes the error; ``n`` matters for the objective ``bits`` alone."""
+
+    max_value: int
+    eps: float
+    delta: float
+    eps_central: float
+    n: int
+    releases: int = 1
+    objective: Objective = "messages"
+
+    @property
+    def step(self) -> float:
+        """eps_central / max_value, the loss of a change by one in the sum."""
+        return self.eps_central / self.max_value
+
+    @property
+    def central_messages(self) -> float:
+        """2 E[central]."""
+        return 2 / math.expm1(self.step)
+
+    def price(self, noise_messages: float, alphabet: int) -> float:
+        """What is minimised: noise messages, or bits of all users."""
+        if self.objective == "messages":
+            return noise_messages
+        return math.ceil(math.log2(alphabet)) * (self.n + noise_messages)
