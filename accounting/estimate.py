@@ -191,7 +191,7 @@ class Estimator:
         step, power = self.central.step, grid.power
         terms = mix[:, 0].copy()
         if self.workload.releases == 1:  # the others need more than twice the slack
-            terms = np.ceil(0.6 * (self.eps - mix[:, 0] * step) / step).astype(np.int64)
+            terms = (0.6 * (self.eps - mix[:, 0] * step) / step).astype(np.int64)
         shifted, of_shift = np.ascontiguousarray(spectra[:, n:]), outliers[n:]
 
         def mixing(a: int, b: int) -> None:
