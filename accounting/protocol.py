@@ -76,15 +76,21 @@ class Protocol:
             )
         return self._pairs_of(np.arange(top + 1))
 
-    def _pairs_of(self, inputs: IntArray) -> Workload:
+    @cached_property
+    def noises(self) -> tuple[NoiseSum, ...]:
+        """Per atom of the family; that of {-1, +1} is W, with the geometric central part."""
         config = self.configuration
-        atoms = config.family.atoms
-        unit = atoms.index(UNIT)
-        noises = [config.noise[elements] for elements in atoms]
+        noises = [config.noise[elements] for elements in config.family.atoms]
+        unit = config.family.atoms.index(UNIT)
         geometric = NegativeBinomial(1.0, math.exp(-2 * config.step))
         noises[unit] = NoiseSum((*noises[unit].parts, geometric), p_ulps=8 + 4 * config.step)
-        found = differences([config.family.sparse_columns[j] for j in inputs])
-        base = protocol_workload(tuple(noises), found, unit, config.step, inputs)
+        return tuple(noises)
+
+    def _pairs_of(self, inputs: IntArray) -> Workload:
+        family = self.configuration.family
+        found = differences([family.sparse_columns[j] for j in inputs])
+        unit = family.atoms.index(UNIT)
+        base = protocol_workload(self.noises, found, unit, self.configuration.step, inputs)
         return replace(base, releases=self.releases)
 
     def delta(

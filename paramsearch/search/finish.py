@@ -1,0 +1,127 @@
+"""Stage 3: from estimates to a certified file.
+
+The noise of a candidate is scaled until rigorous bounds of its worst pairs meet delta, rounded to
+rationals with no less noise, and certified as a whole.  What rounding or another pair spoils is
+repaired by a little more noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from accounting import Configuration, NegativeBinomial, Protocol, Undecided, Violated
+from accounting.arrays import FloatArray, IntArray
+from accounting.configuration import Proposal
+from accounting.evaluate import evaluate
+from accounting.notary.notary import Report
+from accounting.proof import Tier
+from paramsearch.certification import certify, parameters
+from paramsearch.parameter_file import ParameterFile
+from paramsearch.search.model import Model
+
+_MARGIN = 4e-4
+"""The bounds of the worst pairs come to lie this far below delta."""
+_GAP = 2e-4
+_MOST_PAIRS = 60
+_REPAIRS = 8
+_REPAIR = 2e-4
+"""Relative increase of all means where a certificate missed delta by little."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the file is for, besides the target of the search."""
+
+    n: int
+    honest: float = 1.0
+    tier: Tier = "auto"
+    seed: int | None = None
+    settings: dict[str, Any] | None = None
+
+
+def finished(
+    model: Model, x: FloatArray, order: Order, report: Report | None = None
+) -> tuple[ParameterFile, FloatArray]:
+    """The certified file, and the noise in it as parameters of the model."""
+    x = calibrated(model, x)
+    more = 0.0
+    for attempt in range(_REPAIRS):
+        moved = x + np.array([[more], [0.0]])
+        try:
+            file = certify(proposed(model, moved, order), tier=order.tier, report=report)
+        except Violated:
+            more += _REPAIR * 2**attempt
+        except Undecided:
+            if attempt + 1 == _REPAIRS:
+                raise
+            more += _REPAIR * 2**attempt
+        else:
+            return file, moved
+    raise Undecided(
+        f"after {_REPAIRS} repairs delta = {model.target.delta:g} is still missed; this problem "
+        "defeats the estimates of the search: ask for a larger delta, or report it"
+    )
+
+
+def configuration(model: Model, x: FloatArray) -> Configuration:
+    means, rs = np.exp(x)
+    atoms = [
+        (elements, NegativeBinomial.from_mean(mean=float(mean), r=float(r)))
+        for elements, mean, r in zip(model.family.atoms, means, rs, strict=True)
+    ]
+    target = model.target
+    return Configuration.of(target.max_value, atoms, eps_central=target.eps_central)
+
+
+def proposed(model: Model, x: FloatArray, order: Order) -> ParameterFile:
+    """The deployable rationals, not certified."""
+    target = model.target
+    atoms = []
+    for elements, noise in configuration(model, x).noise.items():
+        (part,) = noise.parts
+        atoms.append((elements, part.r, part.p))
+    proposal = Proposal(
+        target.max_value, tuple(atoms), target.eps_central, target.eps, target.delta, order.n
+    )
+    return parameters(
+        proposal,
+        releases=target.releases,
+        honest=order.honest,
+        seed=order.seed,
+        settings=order.settings,
+    )
+
+
+def worst_bounds(
+    model: Model, x: FloatArray, pairs: IntArray, gap: float
+) -> tuple[FloatArray, FloatArray]:
+    """Rigorous bounds of delta of some pairs."""
+    whole = Protocol(configuration(model, x), model.target.releases)
+    part = replace(model.workload, noises=whole.noises).subset(pairs)
+    found = evaluate(part, model.target.eps, gap=gap)
+    return found.lower, found.upper
+
+
+def calibrated(model: Model, x: FloatArray) -> FloatArray:
+    """All means scaled so that the upper bound of the worst pairs is just below delta."""
+    goal = math.log(model.target.delta) + math.log1p(-_MARGIN)
+    slope = 15.0
+    last: tuple[float, float] | None = None
+    for _ in range(10):
+        excess = model.excess(x)
+        pairs = np.argsort(-excess)[:_MOST_PAIRS]
+        pairs = pairs[excess[pairs] > excess[pairs[0]] - 0.05]
+        missing = math.log(float(worst_bounds(model, x, pairs, _GAP)[1].max())) - goal
+        if -_MARGIN / 2 < missing <= 0:
+            break
+        if last is not None:
+            seen = (last[0] - missing) / last[1]
+            slope = seen if 1 < seen < 300 else slope
+        change = min(max((missing + _MARGIN / 8) / slope, -0.3), 0.3)
+        last = missing, change
+        x = x + np.array([[change], [0.0]])
+    return x
