@@ -7,6 +7,7 @@ the budget, 130 interrupted.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import select
 import sys
@@ -182,6 +183,67 @@ def certify(
             as_json=json,
         )
     )
+
+
+@app.command()
+def generate(
+    n: Annotated[int, typer.Option(help="Users.")],
+    eps: Annotated[float, typer.Option(help="The guarantee's eps.")],
+    delta: Annotated[float, typer.Option(help="The guarantee's delta.")],
+    max_value: Annotated[int, typer.Option(help="Inputs are the integers 0..K.", metavar="K")],
+    central_fraction: Annotated[
+        float | None,
+        typer.Option(help="eps of the central noise over eps: error against messages. [0.9]"),
+    ] = None,
+    max_rmse: Annotated[
+        float | None, typer.Option(help="Allow this error of the sum, instead of the fraction.")
+    ] = None,
+    objective: Annotated[str, typer.Option(help="messages or bits.")] = "messages",
+    method: Annotated[
+        str,
+        typer.Option(help="search; or what the paper has: dominance (its program), theorem."),
+    ] = "search",
+    releases: Annotated[int, typer.Option(help="Certify T releases, the same change in each.")] = 1,
+    honest: Annotated[
+        float, typer.Option(help="Certify when only this fraction of the users adds noise.")
+    ] = 1.0,
+    tries: Annotated[int, typer.Option(help="Families to try; fixes the result with --seed.")] = 80,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds after which no further family is tried.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the file that --output names.")
+    ] = False,
+    tier: Tier = "auto",
+    json: Annotated[bool, typer.Option("--json", help="The file itself on stdout.")] = False,
+) -> None:
+    """Find the cheapest configuration for a problem and write it as a certified parameter file.
+
+    Adjacency is substitution: one user's input changes from any value to any other.
+    """
+    from paramsearch.generate_command import Method, Objective, Request, run_generate
+
+    request = Request(
+        n=n,
+        eps=eps,
+        delta=delta,
+        max_value=max_value,
+        central_fraction=central_fraction,
+        max_rmse=max_rmse,
+        objective=cast("Objective", objective),
+        method=cast("Method", method),
+        releases=releases,
+        honest=honest,
+        seed=seed,
+        tries=tries,
+        budget=math.inf if budget is None else budget,
+        tier=cast("proof.Tier", tier),
+    )
+    raise typer.Exit(run_generate(request, output=output, resume=resume, as_json=json))
 
 
 @app.command()

@@ -111,7 +111,8 @@ class Search:
         self, draft: Draft, near: Candidate | None = None, *, tolerance: float = 2e-3
     ) -> Candidate:
         """The best noise for a family, from the noise of a family near it."""
-        target = replace(self.target, max_value=draft.max_value, eps_central=self._central(draft))
+        # a smaller problem with the same eps_central has the same slacks
+        target = replace(self.target, max_value=draft.max_value)
         model = Model(draft.family, target)
         self.tries += 1
         if near is None:
@@ -127,10 +128,6 @@ class Search:
         )
         return self._seen(Candidate(draft, model, solution))
 
-    def _central(self, draft: Draft) -> float:
-        """Smaller problems have the same eps_central: the same slacks."""
-        return self.target.eps_central
-
     def _seen(self, candidate: Candidate) -> Candidate:
         if candidate.draft.max_value == self.target.max_value and (
             self.best is None or candidate.price < self.best.price
@@ -143,18 +140,19 @@ class Search:
         levels = [self.target.max_value]
         while levels[0] > _SMALL:
             levels.insert(0, math.ceil(levels[0] / max(2, min(_RISE, levels[0] / _SMALL))))
-        tries, kept = self.budget.tries, [shapes.first(replace(self.target, max_value=levels[0]))]
-        found: list[tuple[Candidate, Hubs]] = []
+        tries, found = self.budget.tries, list[tuple[Candidate, Hubs]]()
         for i, top in enumerate(levels):
-            if i:
-                kept = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
-            share = 0.5 * (i + 1) / len(levels)
-            found = self._climb(kept, top, tries, share, last=top == levels[-1])
+            starts = [shapes.first(replace(self.target, max_value=top))]
+            if found:
+                starts = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
+            if top > 8:
+                starts += [shapes.spaced(top, round(c * math.sqrt(top))) for c in (1.0, 0.7)]
+            found = self._climb(starts, top, tries, 0.5 * (i + 1) / len(levels))
             tries = max(3, tries // 4)
         return [candidate for candidate, _ in found[:_KEPT]]
 
     def _climb(
-        self, starts: list[Hubs], top: int, tries: int, share: float, *, last: bool
+        self, starts: list[Hubs], top: int, tries: int, share: float
     ) -> list[tuple[Candidate, Hubs]]:
         """Random changes of the best hubs at one max_value; all candidates, best first."""
         target = replace(self.target, max_value=top)
@@ -171,7 +169,7 @@ class Search:
                 tries -= 1  # small problems have few shapes
                 continue
             seen.add(key)
-            candidate = self.solve(draft, found[0][0] if found else None)
+            candidate = self.solve(draft, None if waiting or not found else found[0][0])
             found.append((candidate, hubs))
             found.sort(key=lambda entry: entry[0].price)
             self.report(Progress("shapes", self.tries, found[0][0]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from paramsearch.search.draft import Draft, Parts
@@ -21,6 +22,8 @@ Hubs = Mapping[int, Parts]
 """h -> the positive values in the atom of -h."""
 _MOST_HUBS = 3
 """In one atom."""
+_MANY = 24
+"""With more hubs than this, two in one atom must do."""
 
 
 def draft(target: Target, hubs: Hubs) -> Draft | None:
@@ -28,15 +31,16 @@ def draft(target: Target, hubs: Hubs) -> Draft | None:
     parts: dict[int, Parts] = {-h: tuple(inner) for h, inner in hubs.items()}
     parts.update(_expressions(target, hubs))
     for inner in hubs.values():
-        parts.update({value: () for value in inner})
+        parts.update({value: (-value,) if value in hubs else () for value in inner})
     return Draft.of(target.max_value, parts)
 
 
 def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
     top, step, eps = target.max_value, target.step, target.eps
+    most = _MOST_HUBS if len(hubs) <= _MANY else 2
     combinations = [
-        (chosen, sum(chosen), -sum(sum(hubs[h]) for h in chosen))
-        for count in range(_MOST_HUBS + 1)
+        (chosen, sum(chosen), -sum(_shift(hubs[h], hubs) for h in chosen))
+        for count in range(most + 1)
         for chosen in itertools.combinations_with_replacement(sorted(hubs), count)
     ]
     combinations.sort(key=lambda entry: entry[1])
@@ -60,9 +64,13 @@ def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
     return found
 
 
-def _near(totals: list[int], m: int, reach: int) -> range:
-    from bisect import bisect_left, bisect_right
+def _shift(inner: Parts, hubs: Hubs) -> int:
+    """The entry of {-1, +1} in the column of a hub: inner values that are hubs themselves have
+    the pair atom {h, -h}, the others are made of -1."""
+    return sum(_shift(hubs[value], hubs) if value in hubs else value for value in inner)
 
+
+def _near(totals: list[int], m: int, reach: int) -> range:
     return range(bisect_left(totals, m - reach), bisect_right(totals, m + reach))
 
 
@@ -81,6 +89,13 @@ def first(target: Target) -> Hubs:
         hubs[size] = (size // 2,) if size > 12 else ()
         size = round(size / 3.2)
     return hubs
+
+
+def spaced(top: int, spacing: int) -> Hubs:
+    """Hubs at all multiples of ``spacing``, each made of it, and below it by ones."""
+    small: dict[int, Parts] = {h: () for h in range(2, spacing + 1)}
+    large = {spacing * k: (spacing,) * k for k in range(2, top // spacing + 1)}
+    return {**small, **large}
 
 
 def mutated(hubs: Hubs, top: int, random_: random.Random) -> Hubs:

@@ -1,0 +1,68 @@
+"""The central noise of a target: from a fraction of what eps allows, or from an error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accounting.checks import positive, real
+from accounting.errors import InvalidParameter
+
+_FINEST = 400
+"""Of max_value: the loss of the Discrete Laplace mechanism hardly depends on it beyond."""
+
+
+def largest_central(*, eps: float, delta: float, max_value: int, releases: int) -> float:
+    """About the largest eps* for which the Discrete Laplace mechanism alone is (eps, delta/2)-DP."""
+    if releases == 1:
+        return eps
+    low, high = eps / releases, eps
+    for _ in range(40):
+        middle = (low + high) / 2
+        if _laplace_delta(middle, eps, min(max_value, _FINEST), releases) <= delta / 2:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _laplace_delta(central: float, eps: float, top: int, releases: int) -> float:
+    step = central / top
+    q = math.exp(-step)
+    weight = np.exp(-step * np.arange(top + 1)) * (1 - q) / (1 + q)
+    weight[[0, -1]] = np.array([1.0, math.exp(-central)]) / (1 + q)
+    size = releases * top + 1
+    spectrum = np.fft.rfft(weight, 1 << (size - 1).bit_length())
+    mass = np.fft.irfft(spectrum**releases)[:size]
+    loss = step * (releases * top - 2 * np.arange(size))
+    return float(np.sum(np.clip(mass, 0, None) * np.clip(1 - np.exp(eps - loss), 0, None)))
+
+
+def by_fraction(
+    fraction: float, *, eps: float, delta: float, max_value: int, releases: int
+) -> float:
+    """eps* as a fraction of the largest."""
+    share = real("central fraction", fraction)
+    if not 0 < share < 1:
+        raise InvalidParameter(
+            f"central fraction = {share:g} must lie strictly between 0 and 1: the atoms need the "
+            "rest of eps"
+        )
+    largest = largest_central(eps=eps, delta=delta, max_value=max_value, releases=releases)
+    return share * largest
+
+
+def by_rmse(rmse: float, *, eps: float, delta: float, max_value: int, releases: int) -> float:
+    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error."""
+    rmse = positive("max rmse", rmse)
+    central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse))
+    largest = largest_central(eps=eps, delta=delta, max_value=max_value, releases=releases)
+    if central >= 0.999 * largest:
+        least = 1 / (math.sqrt(2) * math.sinh(largest / (2 * max_value)))
+        raise InvalidParameter(
+            f"max rmse = {rmse:g} is out of reach: at eps = {eps:g} even the central mechanism has "
+            f"an RMSE of {least:.6g}, and the atoms need a part of eps; allow more error or raise "
+            "eps"
+        )
+    return central
