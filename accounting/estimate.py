@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft
 
 from accounting.arrays import FloatArray, IntArray
 from accounting.parallel import in_chunks
@@ -46,7 +45,7 @@ class _Grid:
 
     @property
     def power(self) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
-        """c - i w_k: the exponents at which ``scipy.fft.rfft`` of a row is a moment."""
+        """c - i w_k: the exponents at which ``np.fft.rfft`` of a row is a moment."""
         frequency = 2 * np.pi / (self.size * self.step) * np.arange(self.size // 2 + 1)
         return np.asarray(self.tilt - 1j * frequency)
 
@@ -96,7 +95,7 @@ class Estimator:
         loss, t = self.central.step * m, self.workload.releases
         z = math.sqrt(2 * math.log(1 / self.delta))
         spread = t * loss * np.tanh(loss / 2) + z * loss * math.sqrt(t)
-        return np.minimum(t * loss, np.minimum(spread, 0.98 * self.eps))
+        return np.asarray(np.minimum(t * loss, np.minimum(spread, 0.98 * self.eps)))
 
     def log_delta(self, parameters: FloatArray, pairs: IntArray | None = None) -> FloatArray:
         """Estimates of log delta of the given pairs, all by default."""
@@ -151,9 +150,7 @@ class Estimator:
         if self.workload.releases > 1:  # no case of the central noise is left out
             below += self.eps
         cells = (below + (3.6 * _SPAN - 1) * slack) / step
-        size = next(
-            n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= cells
-        )
+        size = next(n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= cells)
         tilt = min(max(1.0, math.log(1e-13 / self.delta)), 5.0) / slack
         return _Grid(step, size, tilt, 1.8 * _SPAN * slack, below)
 
@@ -232,7 +229,8 @@ class Estimator:
             of[~own_place] = plain[factor, 0]
             row = np.repeat(where, counts + 1)
             for t in range(2):
-                np.add.at(slope, (row, t, of), pieces[:, t])
+                by_pair: FloatArray = slope[:, t]
+                np.add.at(by_pair, (row, of), pieces[:, t])
 
     def _spectra(
         self,
@@ -268,7 +266,7 @@ class Estimator:
             )
 
         in_chunks(work, len(noise), smallest=64)
-        moments = np.moveaxis(fft.rfft(rows, axis=2), 1, 0)
+        moments = np.moveaxis(np.fft.rfft(rows, axis=2), 1, 0)
         if slopes:
             moments[1:3] += grid.power * moments[3:5]
         return np.ascontiguousarray(moments[:3]), outliers

@@ -24,6 +24,7 @@ from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
 from accounting.errors import AccountingError, InvalidFamily, InvalidParameter, Undecided
 from accounting.family import Family
+from accounting.lighter import heavy, light_enough, lightened
 from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
 from accounting.notary.balls import above, ball, below, precision
@@ -67,11 +68,30 @@ def prove(
     deadline: float = math.inf,
     report: Report | None = None,
 ) -> Proof:
-    """Bounds on delta(eps); refined to ``gap``, or to a percent once ``claim`` is decided."""
+    """Bounds on delta(eps); refined to ``gap``, or to a percent once ``claim`` is decided.
+
+    Where there is far more noise than ``claim`` needs, only an upper bound (lighter.py).
+    """
     eps = not_negative("eps", eps)
     if tier not in get_args(Tier):
         raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
     notary = Notary(mechanism, releases)
+    if claim is not None and heavy(mechanism) and notary.disclosed is None:
+        factor = light_enough(mechanism, eps, releases, claim)
+        if factor > 1:
+            light = prove(
+                lightened(mechanism, factor),
+                eps,
+                releases=releases,
+                tier=tier,
+                gap=1.0,
+                claim=claim,
+                deadline=deadline,
+                report=report,
+            )
+            if light.enclosure.upper <= claim:
+                enclosure = Enclosure(0.0, light.enclosure.upper)
+                return replace(light, enclosure=enclosure, exact=False)
 
     def guess() -> float:
         try:

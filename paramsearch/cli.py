@@ -225,7 +225,8 @@ def generate(
 
     Adjacency is substitution: one user's input changes from any value to any other.
     """
-    from paramsearch.generate_command import Method, Objective, Request, run_generate
+    from paramsearch.generate_command import Method, Request, run_generate
+    from paramsearch.search.target import Objective
 
     request = Request(
         n=n,

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from accounting import AccountingError, InvalidParameter
+from accounting import InvalidParameter
 from accounting.checks import positive, probability, whole
 from accounting.enclosure import at_least, at_most
 from accounting.family import Family
 from accounting.proof import Tier
 from accounting.protocol import LARGEST_VALUE
-from paramsearch.certification import fraction
+from paramsearch.certification import certify, fraction, parameters
 from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable
 from paramsearch.parameter_file import ParameterFile, dumps, load, save
 from paramsearch.search import central
 from paramsearch.search.draft import Draft
-from paramsearch.search.engine import Budget, Candidate, Progress, Search
+from paramsearch.search.engine import Budget, Candidate, Search
 from paramsearch.search.finish import Order, finished
 from paramsearch.search.local import minimise
 from paramsearch.search.optimality import Useless, useless_moves
 from paramsearch.search.target import Objective, Target
 
+Say = Callable[[str], None]
 Method = Literal["search", "dominance", "theorem"]
 _INTERRUPTED = 130
 DEFAULT_TRIES = 80
@@ -74,17 +75,14 @@ class Request:
 
     @property
     def target(self) -> Target:
-        problem = {
-            "eps": self.eps,
-            "delta": self.delta,
-            "max_value": self.max_value,
-            "releases": self.releases,
-        }
+        largest = central.largest_central(
+            eps=self.eps, delta=self.delta, max_value=self.max_value, releases=self.releases
+        )
         if self.max_rmse is not None:
-            eps_central = central.by_rmse(self.max_rmse, **problem)
+            eps_central = central.by_rmse(self.max_rmse, self.max_value, largest)
         else:
             share = 0.9 if self.central_fraction is None else self.central_fraction
-            eps_central = central.by_fraction(share, **problem)
+            eps_central = central.by_fraction(share, largest)
         return Target(
             self.max_value,
             self.eps,
@@ -111,20 +109,18 @@ def generate(
     request: Request,
     *,
     resume: ParameterFile | None = None,
-    say: Any = lambda _: None,
+    say: Say = lambda _: None,
 ) -> Generated:
     """Search, round and certify.
 
     A KeyboardInterrupt ends the search and the best candidate so far is certified; a second one is
     passed on.
     """
-    if request.method != "search":
-        raise NotImplementedError
     target = request.target
+    if request.method != "search":
+        return _by_the_paper(request, target, say)
     budget = Budget(tries=request.tries, seconds=request.budget)
-    search = Search(
-        target, budget=budget, seed=request.seed, report=lambda found: say(str(found))
-    )
+    search = Search(target, budget=budget, seed=request.seed, report=lambda found: say(str(found)))
     interrupted = False
     try:
         best = search.run(None if resume is None else _draft(resume, target))
@@ -136,6 +132,22 @@ def generate(
     if not interrupted:
         best = _polished(best)
     return _finish(request, search, best, interrupted, say)
+
+
+def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:
+    from paramsearch.search import paper
+
+    if request.method == "theorem":
+        proposal = paper.theorem(target)
+    else:
+        proposal = paper.refined(target, report=say)
+    say("certifying")
+    uncertified = parameters(
+        proposal,
+        honest=request.honest,
+        settings={"method": request.method},
+    )
+    return Generated(certify(uncertified, tier=request.tier, report=say), None, ())
 
 
 def _draft(file: ParameterFile, target: Target) -> Draft:
@@ -152,16 +164,14 @@ def _polished(best: Candidate) -> Candidate:
 
 
 def _finish(
-    request: Request, search: Search, best: Candidate, interrupted: bool, say: Any
+    request: Request, search: Search, best: Candidate, interrupted: bool, say: Say
 ) -> Generated:
     settings: dict[str, Any] = {
         "method": request.method,
         "objective": request.objective,
         "families": search.tries,
     }
-    order = Order(
-        request.n, request.honest, request.tier, request.seed, settings
-    )
+    order = Order(request.n, request.honest, request.tier, request.seed, settings)
     say("certifying")
     file, x = finished(best.model, best.solution.x, order, report=say)
     useless = None if interrupted else useless_moves(best.model, x, report=say)
@@ -174,9 +184,7 @@ def _finish(
     )
 
 
-def run_generate(
-    request: Request, *, output: Path | None, resume: bool, as_json: bool
-) -> int:
+def run_generate(request: Request, *, output: Path | None, resume: bool, as_json: bool) -> int:
     """The command: the file to ``output``, or itself on stdout with ``as_json``."""
     if output is not None:
         check_writable(output, "--output")
@@ -204,9 +212,14 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
     file = made.file
     certificate, cost, error, problem = file.certificate, file.cost, file.error, file.problem
     assert certificate is not None
-    yield "certified", f"({problem.eps:.10g}, {problem.delta!r}) for one changed input", "bold green"
+    yield (
+        "certified",
+        f"({problem.eps:.10g}, {problem.delta!r}) for one changed input",
+        "bold green",
+    )
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
-    yield "delta", f"between {lower} and {upper} at eps = {problem.eps:.10g}"
+    bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
+    yield "delta", f"{bounds} at eps = {problem.eps:.10g}"
     yield (
         "cost",
         f"{cost.noise_messages:,.1f} noise messages in all; {cost.messages_per_user:.6g} messages "

@@ -14,7 +14,7 @@ _FINEST = 400
 
 
 def largest_central(*, eps: float, delta: float, max_value: int, releases: int) -> float:
-    """About the largest eps* for which the Discrete Laplace mechanism alone is (eps, delta/2)-DP."""
+    """About the largest eps* at which the Discrete Laplace mechanism alone is (eps, delta/2)-DP."""
     if releases == 1:
         return eps
     low, high = eps / releases, eps
@@ -39,9 +39,7 @@ def _laplace_delta(central: float, eps: float, top: int, releases: int) -> float
     return float(np.sum(np.clip(mass, 0, None) * np.clip(1 - np.exp(eps - loss), 0, None)))
 
 
-def by_fraction(
-    fraction: float, *, eps: float, delta: float, max_value: int, releases: int
-) -> float:
+def by_fraction(fraction: float, largest: float) -> float:
     """eps* as a fraction of the largest."""
     share = real("central fraction", fraction)
     if not 0 < share < 1:
@@ -49,20 +47,18 @@ def by_fraction(
             f"central fraction = {share:g} must lie strictly between 0 and 1: the atoms need the "
             "rest of eps"
         )
-    largest = largest_central(eps=eps, delta=delta, max_value=max_value, releases=releases)
     return share * largest
 
 
-def by_rmse(rmse: float, *, eps: float, delta: float, max_value: int, releases: int) -> float:
+def by_rmse(rmse: float, max_value: int, largest: float) -> float:
     """The smallest eps* whose Discrete Laplace noise has at most this root mean square error."""
     rmse = positive("max rmse", rmse)
     central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse))
-    largest = largest_central(eps=eps, delta=delta, max_value=max_value, releases=releases)
     if central >= 0.999 * largest:
         least = 1 / (math.sqrt(2) * math.sinh(largest / (2 * max_value)))
         raise InvalidParameter(
-            f"max rmse = {rmse:g} is out of reach: at eps = {eps:g} even the central mechanism has "
-            f"an RMSE of {least:.6g}, and the atoms need a part of eps; allow more error or raise "
+            f"max rmse = {rmse:g} is out of reach: the central mechanism alone has an RMSE of "
+            f"{least:.6g} at this eps, and the atoms need a part of eps; allow more error or raise "
             "eps"
         )
     return central

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from accounting import hubs as hub_family
 from accounting.errors import AccountingError
 from paramsearch.search import hubs as shapes
 from paramsearch.search.draft import Draft, Parts
@@ -97,10 +98,13 @@ class Search:
 
     def run(self, start: Draft | None = None) -> Candidate:
         """From ``start``, or from shapes that this run looks for by itself."""
-        if start is not None:
-            return self.move(self.solve(start))
-        kept = self.shapes()
-        for candidate in kept:
+        found = [] if start is None else [self.solve(start)]
+        found += self.shapes()
+        top = self.target.max_value
+        if top > 8 and not self.budget.spent(0.5):
+            found.append(self.solve(Draft.from_family(hub_family(top))))
+        found.sort(key=lambda candidate: candidate.price)
+        for candidate in found[:_KEPT]:
             self.ends.append(self.move(candidate).price)
             if self.budget.spent(0.85):
                 break

@@ -2,7 +2,7 @@
 
 A hub -h is {-h, some positive values, +1 x the rest}; a value m takes up to three hubs and ones of
 either sign.  Two things matter.  The shift of {-1, +1} runs over [a_0, a_0 + m] for the change from
-m to 0 (exact_view.md), so a value near max_value wants a_0 = -m/2: half of it through -1, or through
+m to 0 (exact_view.md), so a value near max_value wants a_0 = -m/2: half of it through -1, or by
 a hub that contains a positive value, whose own atom is made of -1.  A value in the middle has slack
 to spare and only wants few elements.
 """
@@ -93,7 +93,7 @@ def first(target: Target) -> Hubs:
 
 def spaced(top: int, spacing: int) -> Hubs:
     """Hubs at all multiples of ``spacing``, each made of it, and below it by ones."""
-    small: dict[int, Parts] = {h: () for h in range(2, spacing + 1)}
+    small: dict[int, Parts] = dict.fromkeys(range(2, spacing + 1), ())
     large = {spacing * k: (spacing,) * k for k in range(2, top // spacing + 1)}
     return {**small, **large}
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.arrays import FloatArray
 from accounting.estimate import Estimator
 from accounting.pairs import ordered_pairs, pair_workload
 from paramsearch.search.draft import Column, Draft, Parts
@@ -91,9 +90,9 @@ def foretell(draft: Draft, model: Model, solution: Solution, allowed: int = 10**
     workload = pair_workload(
         model.workload.noises, entries, np.array(kappa), model.unit, model.target.step
     )
-    log_delta = Estimator(
-        workload, eps=model.target.eps, delta=model.target.delta
-    ).log_delta(solution.x)
+    log_delta = Estimator(workload, eps=model.target.eps, delta=model.target.delta).log_delta(
+        solution.x
+    )
     gain = np.zeros(len(moves))
     for (i, t), value in zip(owner, log_delta[len(pairs) :], strict=True):
         change_of_log = min(max(value - log_delta[t], _CREDIT), _DEBIT)
@@ -101,9 +100,7 @@ def foretell(draft: Draft, model: Model, solution: Solution, allowed: int = 10**
     found = []
     for i, (value, parts) in enumerate(moves):
         more = len(parts) + abs(value + sum(parts)) + 1 - draft.size(value)
-        found.append(
-            Move(gain[i] + more * math.exp(solution.x[0, position[value]]), value, parts)
-        )
+        found.append(Move(gain[i] + more * math.exp(solution.x[0, position[value]]), value, parts))
     return sorted(found)
 
 
@@ -122,5 +119,3 @@ def _own_change(draft: Draft, value: int, parts: Parts) -> Counter[int]:
         change.subtract(draft.columns[other])
     change[-1] += min(0, -(value + sum(parts))) - min(0, draft.ones(value))
     return change
-
-

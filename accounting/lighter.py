@@ -1,0 +1,83 @@
+"""Far more noise than needed makes tables too large; a proof for less of it does as well.
+
+NB(r, p) grows with r and with p (notary.md, section 6), and more noise never hurts: an upper bound
+of delta for a mechanism with smaller r and p on every atom holds for the mechanism.  Estimates
+choose how much smaller; the proof is that of the lighter mechanism.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from accounting.checks import probability
+from accounting.errors import AccountingError
+from accounting.estimate import Estimator
+from accounting.notary import ExactNoise, Mechanism
+from accounting.notary.balls import ball, below, precision
+from accounting.protocol import Protocol
+from accounting.workload import Workload
+
+HEAVY = 8_000.0
+"""Mean noise of an atom other than {-1, +1}, above which a lighter mechanism is tried."""
+_MOST = 1 << 16
+
+
+def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
+    """The odds p / (1 - p) of every atom divided by ``factor``, and r rounded down."""
+
+    def part(noise: ExactNoise) -> ExactNoise:
+        with precision(128):
+            r = noise.r if noise.r is not None else Fraction(below(noise.shape()))
+        return ExactNoise(p=_below(noise.p / (noise.p + (1 - noise.p) * factor)), r=r)
+
+    atoms = {
+        elements: tuple(part(noise) for noise in noises)
+        for elements, noises in mechanism.atoms.items()
+    }
+    return Mechanism(mechanism.max_value, atoms, mechanism.central)
+
+
+def _below(exact: Fraction) -> Fraction:
+    """A short fraction at or below."""
+    with precision(128):
+        return Fraction(below(ball(exact)))
+
+
+def heavy(mechanism: Mechanism) -> bool:
+    with precision(64):
+        return any(
+            float(part.shape().mid()) * float(part.p / (1 - part.p)) > HEAVY
+            for elements, noises in mechanism.atoms.items()
+            if len(elements) > 2
+            for part in noises
+        )
+
+
+def light_enough(mechanism: Mechanism, eps: float, releases: int, claim: float) -> int:
+    """By how much the odds may be divided with delta still well below ``claim``, by estimates; 1 if
+    they should stay."""
+    from accounting.proof import configuration
+
+    probability("claim", claim)
+    factor = 1
+    while factor < _MOST:
+        try:
+            less = configuration(lightened(mechanism, 4 * factor), noise="less")
+            protocol = Protocol(less, releases)
+            found = _estimate(protocol.workload, eps, claim)
+        except AccountingError:
+            return factor
+        if not found < claim / 10:
+            return factor
+        factor *= 4
+    return factor
+
+
+def _estimate(workload: Workload, eps: float, claim: float) -> float:
+    """With the first negative binomial of every atom alone: less noise again."""
+    mean = np.array([noise.parts[0].mean for noise in workload.noises])
+    r = np.array([noise.parts[0].r for noise in workload.noises])
+    found = Estimator(workload, eps=eps, delta=claim).log_delta(np.log([mean, r]))
+    return float(np.exp(found.max()))
