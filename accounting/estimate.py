@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
+from accounting.errors import TooLarge
 from accounting.parallel import in_chunks
 from accounting.workload import Workload
 
+LARGEST_TABLE = 1 << 26
 _BINS = 12
 _SMALLEST = 1e-290
 _TAIL = 1e-5
@@ -49,7 +51,7 @@ class _Grid:
         frequency = 2 * np.pi / (self.size * self.step) * np.arange(self.size // 2 + 1)
         return np.asarray(self.tilt - 1j * frequency)
 
-    def test(self, eps: float) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
+    def test(self, eps: float, delta: float) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
         """Weights of the moments: the transform of e^{-c l} (1 - e^{eps - l})_+ up to the end."""
         power = np.conj(self.power)
         weight = np.full(len(power), 2.0)
@@ -57,13 +59,14 @@ class _Grid:
         end = self.size * self.step - self.below
         whole = 1 / power - 1 / (power + 1)
         rest = np.exp(-power * end) / power - np.exp(-(power + 1) * end) / (power + 1)
-        transform = np.exp(-power * eps) * (whole - rest) * _filter(power.imag * self.step)
+        transform = np.exp(-power * eps) * (whole - rest) * _filter(power.imag * self.step, delta)
         return np.asarray(np.conj(transform * weight / (self.size * self.step)))
 
 
-def _filter(phase: FloatArray) -> FloatArray:
-    """1 for low frequencies and 0 for the highest, which a narrow loss would turn into ripples."""
-    u = 1.8 * phase**2
+def _filter(phase: FloatArray, delta: float) -> FloatArray:
+    """1 for low frequencies and far below delta for the highest, which a narrow loss would turn
+    into ripples; flat to fifth order, and narrow itself."""
+    u = (1.25 * math.log(1 / delta) + 14) / math.pi**2 * phase**2
     return np.asarray(np.exp(-u) * (1 + u * (1 + u / 2 * (1 + u / 3 * (1 + u / 4)))))
 
 
@@ -117,9 +120,14 @@ class Estimator:
         z = math.sqrt(2 * math.log(1 / (_TAIL * self.delta)))
         length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
         length[self.central.noise] += z * z / (2 * self.central.step)
-        outcomes = length.astype(np.int64)
+        outcomes = np.minimum(length, 2.0 * LARGEST_TABLE).astype(np.int64)
         reach = outcomes + self.workload.largest_shift + 1
         start = np.concatenate([[0], np.cumsum(reach)])
+        if not start[-1] < LARGEST_TABLE:
+            raise TooLarge(
+                f"estimates with {float(mean.max()):,.0f} copies of an atom on average need tables "
+                f"of more than {LARGEST_TABLE:,} outcomes"
+            )
         table = np.empty((3, start[-1]))
         noise_tables(mean, r, self.geometric, start, table)
         cells = _cells(outcomes, np.sqrt(variance))
@@ -145,7 +153,7 @@ class Estimator:
 
     def _grid(self, slack: float) -> _Grid:
         """For pairs with this slack up to _SPAN times as much."""
-        step = slack / (3.2 * math.sqrt(2 * math.log(1 / self.delta)))
+        step = slack / (4.2 * math.sqrt(2 * math.log(1 / self.delta)))
         below = 3.5 * _SPAN * slack
         if self.workload.releases > 1:  # no case of the central noise is left out
             below += self.eps
@@ -198,7 +206,7 @@ class Estimator:
         in_chunks(mixing, len(mix), smallest=400)
         estimate = np.empty(len(chosen))
         pieces = np.empty((len(picks) + len(chosen) if slopes else 0, 2))
-        test = grid.test(self.eps)
+        test = grid.test(self.eps, self.delta)
         own = rank[own]
 
         def work(a: int, b: int) -> None:

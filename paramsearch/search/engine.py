@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from accounting import hubs as hub_family
-from accounting.errors import AccountingError
+from accounting.errors import TooLarge
 from paramsearch.search import hubs as shapes
 from paramsearch.search.draft import Draft, Parts
 from paramsearch.search.hubs import Hubs
@@ -173,7 +173,12 @@ class Search:
                 tries -= 1  # small problems have few shapes
                 continue
             seen.add(key)
-            candidate = self.solve(draft, None if waiting or not found else found[0][0])
+            try:
+                candidate = self.solve(draft, None if waiting or not found else found[0][0])
+            except TooLarge:
+                if not found and not waiting:
+                    raise
+                continue
             found.append((candidate, hubs))
             found.sort(key=lambda entry: entry[0].price)
             self.report(Progress("shapes", self.tries, found[0][0]))
@@ -218,6 +223,6 @@ class Search:
             return None
         try:
             candidate = self.solve(draft, best)
-        except AccountingError:
+        except TooLarge:
             return None
         return candidate if candidate.price < best.price * (1 - _WORTH) else None

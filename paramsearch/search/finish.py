@@ -97,25 +97,41 @@ def proposed(model: Model, x: FloatArray, order: Order) -> ParameterFile:
 
 
 def worst_bounds(
-    model: Model, x: FloatArray, pairs: IntArray, gap: float
+    model: Model, x: FloatArray, pairs: IntArray | None, gap: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Rigorous bounds of delta of some pairs."""
+    """Rigorous bounds of delta of some pairs, or all; the worst one to a relative gap."""
     whole = Protocol(configuration(model, x), model.target.releases)
-    part = replace(model.workload, noises=whole.noises).subset(pairs)
+    workload = replace(model.workload, noises=whole.noises)
+    part = workload if pairs is None else workload.subset(pairs)
     found = evaluate(part, model.target.eps, gap=gap)
     return found.lower, found.upper
 
 
 def calibrated(model: Model, x: FloatArray) -> FloatArray:
-    """All means scaled so that the upper bound of the worst pairs is just below delta."""
+    """All means scaled so that the upper bound of the worst pairs is just below delta.
+
+    Estimates choose the pairs; a look at all of them with rigorous bounds adds what they missed.
+    """
+    excess = model.excess(x)
+    pairs = np.argsort(-excess)[:_MOST_PAIRS]
+    pairs = pairs[excess[pairs] > excess[pairs[0]] - 0.05]
+    for _ in range(4):
+        x = _scaled(model, x, pairs)
+        upper = worst_bounds(model, x, None, 0.01)[1]
+        missed = np.setdiff1d(np.flatnonzero(upper > model.target.delta), pairs)
+        if not len(missed):
+            break
+        pairs = np.concatenate([pairs, missed[np.argsort(-upper[missed])][:_MOST_PAIRS]])
+    return x
+
+
+def _scaled(model: Model, x: FloatArray, pairs: IntArray) -> FloatArray:
     goal = math.log(model.target.delta) + math.log1p(-_MARGIN)
     slope = 15.0
     last: tuple[float, float] | None = None
-    for _ in range(10):
-        excess = model.excess(x)
-        pairs = np.argsort(-excess)[:_MOST_PAIRS]
-        pairs = pairs[excess[pairs] > excess[pairs[0]] - 0.05]
-        missing = math.log(float(worst_bounds(model, x, pairs, _GAP)[1].max())) - goal
+    for _ in range(14):
+        upper = float(worst_bounds(model, x, pairs, _GAP)[1].max())
+        missing = math.log(max(upper, 1e-300)) - goal
         if -_MARGIN / 2 < missing <= 0:
             break
         if last is not None:
