@@ -16,9 +16,9 @@ from accounting.enclosure import at_least, at_most
 from accounting.proof import Proof, Tier
 from paramsearch import signature
 from paramsearch.auditor import EXIT_CODE, Audit, audit, consistent, read
-from paramsearch.certification import certify, parameters
+from paramsearch.certification import certify, parameters, rescaled
 from paramsearch.display import Fact, progress, show
-from paramsearch.files import check_writable, write_atomically
+from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
 
 _COLOUR = {"certified": "bold green", "violated": "bold red", "undecided": "bold yellow"}
@@ -188,10 +188,7 @@ def run_certify(
     as_json: bool,
 ) -> int:
     """Certify a configuration, or a parameter file again, and write the parameter file."""
-    if output is not None:
-        check_writable(output, "--output")
-    elif not as_json:
-        raise InvalidParameter("where to? give --output FILE, or --json for standard output")
+    destination(output, as_json)
     document = read(path)
     try:
         if isinstance(document, ParameterFile):
@@ -213,6 +210,10 @@ def run_certify(
             certified = certify(draft, tier=tier, gap=gap, report=say)
     except AccountingError as error:
         raise type(error)(f"{path}: {error}") from error
+    return _delivered(certified, output, as_json)
+
+
+def _delivered(certified: ParameterFile, output: Path | None, as_json: bool) -> int:
     if output is not None:
         save(certified, output)
     if as_json:
@@ -227,6 +228,17 @@ def run_certify(
         f"{cost.messages_per_user:.6g} messages per user; written to {output}"
     )
     return 0
+
+
+def run_rescale(path: Path, *, n: int, output: Path | None, tier: Tier, as_json: bool) -> int:
+    """The file for another number of users, certified again."""
+    destination(output, as_json)
+    document = read(path)
+    if not isinstance(document, ParameterFile):
+        raise InvalidParameter(f"{path} is a bare configuration; certify it with --n instead")
+    with progress("certifying") as say:
+        certified = certify(rescaled(document, n), tier=tier, report=say)
+    return _delivered(certified, output, as_json)
 
 
 def run_sign(path: Path, *, key: Path, create: bool, output: Path | None, as_json: bool) -> int:

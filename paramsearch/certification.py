@@ -192,12 +192,28 @@ def _double(value: arb) -> float:
 
 def reassembled(file: ParameterFile, certificate: Certificate | None) -> ParameterFile:
     """The same problem, rationals and provenance, with everything else computed anew."""
+    return _assembled_for(file, file.problem, certificate)
+
+
+def _assembled_for(
+    file: ParameterFile, problem: Problem, certificate: Certificate | None
+) -> ParameterFile:
     central = ExactCentral(p=Fraction(file.central.p), rate=Fraction(file.central.rate))
     atoms = [
         (entry.atom, ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate)))
         for entry in file.atoms
     ]
-    return assemble(file.problem, central, atoms, file.provenance, certificate)
+    return assemble(problem, central, atoms, file.provenance, certificate)
+
+
+def rescaled(file: ParameterFile, n: int) -> ParameterFile:
+    """The same noise in all for another number of users; not certified yet.
+
+    What the view contains does not depend on n, only who adds which part of it.
+    """
+    with refusals("the problem"):
+        problem = Problem(**{**file.problem.model_dump(), "n": whole("n", n, least=1)})
+    return _assembled_for(file, problem, None)
 
 
 def claimed(file: ParameterFile) -> Mechanism:

@@ -225,7 +225,8 @@ def generate(
 
     Adjacency is substitution: one user's input changes from any value to any other.
     """
-    from paramsearch.generate_command import Method, Request, run_generate
+    from paramsearch.generate_command import run_generate
+    from paramsearch.generation import Method, Request
     from paramsearch.search.target import Objective
 
     request = Request(
@@ -245,6 +246,55 @@ def generate(
         tier=cast("proof.Tier", tier),
     )
     raise typer.Exit(run_generate(request, output=output, resume=resume, as_json=json))
+
+
+@app.command()
+def pareto(
+    n: Annotated[int, typer.Option(help="Users.")],
+    eps: Annotated[float, typer.Option(help="The guarantee's eps.")],
+    delta: Annotated[float, typer.Option(help="The guarantee's delta.")],
+    max_value: Annotated[int, typer.Option(help="Inputs are the integers 0..K.", metavar="K")],
+    fraction: Annotated[
+        list[float] | None,
+        typer.Option(help="A central fraction; may be repeated. [0.05 ... 0.99]"),
+    ] = None,
+    tries: Annotated[int, typer.Option(help="Families to try for each point.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for the parameter files.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the front: FILE.png, .svg or .pdf.")
+    ] = None,
+    json: Machine = False,
+) -> None:
+    """Messages against error: a certified file for each central fraction from 0.05 to 0.99."""
+    from paramsearch.generate_command import FRACTIONS, run_pareto
+    from paramsearch.generation import Request
+
+    request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
+    fractions = sorted(set(fraction or FRACTIONS))
+    raise typer.Exit(
+        run_pareto(request, fractions=fractions, folder=output, plot=plot, as_json=json)
+    )
+
+
+@app.command()
+def rescale(
+    file: Annotated[Path, typer.Argument(help="A parameter file.")],
+    n: Annotated[int, typer.Option(help="The new number of users.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
+    ] = None,
+    tier: Tier = "auto",
+    json: Annotated[bool, typer.Option("--json", help="The file itself on stdout.")] = False,
+) -> None:
+    """The same noise for another number of users: no search, certified again."""
+    from paramsearch.audit_command import run_rescale
+
+    raise typer.Exit(
+        run_rescale(file, n=n, output=output, tier=cast("proof.Tier", tier), as_json=json)
+    )
 
 
 @app.command()

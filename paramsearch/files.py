@@ -24,6 +24,14 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
         raise InvalidParameter(f"{option} {path}: the folder {path.parent} cannot be written to")
 
 
+def destination(output: Path | None, as_json: bool) -> None:
+    """Refuse a result that would go nowhere."""
+    if output is not None:
+        check_writable(output, "--output")
+    elif not as_json:
+        raise InvalidParameter("where to? give --output FILE, or --json for standard output")
+
+
 def write_atomically(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write to a temporary file beside the destination, then rename."""
     try:

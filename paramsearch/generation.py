@@ -1,0 +1,178 @@
+"""From a problem to a certified parameter file: search, rounding, proof."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from accounting import InvalidParameter
+from accounting.checks import positive, probability, whole
+from accounting.family import Family
+from accounting.proof import Tier
+from accounting.protocol import LARGEST_VALUE
+from paramsearch.certification import certify, fraction, parameters
+from paramsearch.parameter_file import ParameterFile
+from paramsearch.search import central
+from paramsearch.search.draft import Draft
+from paramsearch.search.engine import Budget, Candidate, Search
+from paramsearch.search.finish import Order, finished
+from paramsearch.search.local import minimise
+from paramsearch.search.optimality import Useless, useless_moves
+from paramsearch.search.target import Objective, Target
+
+Say = Callable[[str], None]
+Method = Literal["search", "dominance", "theorem"]
+DEFAULT_TRIES = 80
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asks for; checked when it is made."""
+
+    n: int
+    eps: float
+    delta: float
+    max_value: int
+    central_fraction: float | None = None
+    max_rmse: float | None = None
+    objective: Objective = "messages"
+    method: Method = "search"
+    releases: int = 1
+    honest: float = 1.0
+    seed: int = 0
+    tries: int = DEFAULT_TRIES
+    budget: float = math.inf
+    tier: Tier = "auto"
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, least=1)
+        positive("eps", self.eps)
+        probability("delta", self.delta)
+        whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
+        whole("releases", self.releases, least=1)
+        whole("seed", self.seed, least=0)
+        whole("tries", self.tries, least=1)
+        fraction(self.honest)
+        if self.budget <= 0 or math.isnan(self.budget):
+            raise InvalidParameter(f"budget = {self.budget:g} seconds must be greater than 0")
+        for name, value, known in (
+            ("objective", self.objective, get_args(Objective)),
+            ("method", self.method, get_args(Method)),
+            ("tier", self.tier, get_args(Tier)),
+        ):
+            if value not in known:
+                raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))
+        if self.central_fraction is not None and self.max_rmse is not None:
+            raise InvalidParameter("give either a central fraction or a max rmse, not both")
+
+    @property
+    def target(self) -> Target:
+        largest = central.largest_central(
+            eps=self.eps, delta=self.delta, max_value=self.max_value, releases=self.releases
+        )
+        if self.max_rmse is not None:
+            eps_central = central.by_rmse(self.max_rmse, self.max_value, largest)
+        else:
+            share = 0.9 if self.central_fraction is None else self.central_fraction
+            eps_central = central.by_fraction(share, largest)
+        return Target(
+            self.max_value,
+            self.eps,
+            self.delta,
+            eps_central,
+            self.n,
+            self.releases,
+            self.objective,
+        )
+
+
+@dataclass(frozen=True)
+class Generated:
+    """``ends`` are the prices at which different starts ended."""
+
+    file: ParameterFile
+    useless: Useless | None
+    ends: tuple[float, ...]
+    interrupted: bool = False
+    cut_short: bool = False
+
+
+def generate(
+    request: Request,
+    *,
+    resume: ParameterFile | None = None,
+    say: Say = lambda _: None,
+) -> Generated:
+    """Search, round and certify.
+
+    A KeyboardInterrupt ends the search and the best candidate so far is certified; a second one is
+    passed on.
+    """
+    target = request.target
+    if request.method != "search":
+        return _by_the_paper(request, target, say)
+    budget = Budget(tries=request.tries, seconds=request.budget)
+    search = Search(target, budget=budget, seed=request.seed, report=lambda found: say(str(found)))
+    interrupted = False
+    try:
+        best = search.run(None if resume is None else _draft(resume, target))
+    except KeyboardInterrupt:
+        if search.best is None:
+            raise
+        best, interrupted = search.best, True
+    say("the last steps")
+    if not interrupted:
+        best = _polished(best)
+    return _finish(request, search, best, interrupted, say)
+
+
+def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:
+    from paramsearch.search import paper
+
+    if request.method == "theorem":
+        proposal = paper.theorem(target)
+    else:
+        proposal = paper.refined(target, report=say)
+    say("certifying")
+    uncertified = parameters(
+        proposal,
+        honest=request.honest,
+        settings={"method": request.method},
+    )
+    return Generated(certify(uncertified, tier=request.tier, report=say), None, ())
+
+
+def _draft(file: ParameterFile, target: Target) -> Draft:
+    if file.problem.max_value != target.max_value:
+        raise InvalidParameter(
+            f"the file to resume has max_value {file.problem.max_value}, not {target.max_value}"
+        )
+    return Draft.from_family(Family(target.max_value, tuple(entry.atom for entry in file.atoms)))
+
+
+def _polished(best: Candidate) -> Candidate:
+    solution = minimise(best.model, best.solution.x, tolerance=1e-5, steps=30)
+    return replace(best, solution=solution) if solution.messages < best.solution.messages else best
+
+
+def _finish(
+    request: Request, search: Search, best: Candidate, interrupted: bool, say: Say
+) -> Generated:
+    settings: dict[str, Any] = {
+        "method": request.method,
+        "objective": request.objective,
+        "families": search.tries,
+    }
+    order = Order(request.n, request.honest, request.tier, request.seed, settings)
+    say("certifying")
+    file, x = finished(best.model, best.solution.x, order, report=say)
+    useless = None if interrupted else useless_moves(best.model, x, report=say)
+    return Generated(
+        file,
+        useless,
+        tuple(search.ends),
+        interrupted,
+        search.budget.spent(),
+    )
