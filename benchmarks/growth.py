@@ -76,8 +76,10 @@ def rigorous(config: Configuration) -> Outcome:
 def estimate(config: Configuration) -> Outcome:
     """Without proofs, as a search would ask: choosing the grid is included."""
     workload = Protocol(config).workload
-    found = Estimator(workload, eps=EPS, gap=GAP).delta()
-    return Outcome(f"about {found.max():.4g}", len(found), None)
+    parts = [noise.parts[0] for noise in workload.noises]
+    parameters = np.log([[part.mean for part in parts], [part.r for part in parts]])
+    found = Estimator(workload, eps=EPS, delta=TARGET).log_delta(parameters)
+    return Outcome(f"about {math.exp(found.max()):.4g}", len(found), None)
 
 
 PASSES: dict[str, Callable[[Configuration], Outcome]] = {
