@@ -23,13 +23,14 @@ from paramsearch.search.model import Model
 
 _NEAR = 2.5
 """Pairs enter the program when log delta is at most this far below the target."""
-_MOST_PAIRS = 2000
+_MOST_PAIRS = 3000
 _LARGEST_RADIUS = 0.7
 _SMALLEST_RADIUS = 1e-3
 _CLOSE = 0.02
 """The last scaling is extrapolated from an excess of at most this."""
 _ALL_AT_ONCE = 60_000
 """Workloads with more pairs are looked at as a whole only now and then."""
+_WATCHED = 30_000
 
 
 @dataclass(frozen=True)
@@ -62,32 +63,31 @@ class _Descent:
     def __init__(self, model: Model, x: FloatArray) -> None:
         self.model = model
         self.watched: IntArray | None = None
-        self.x, self.excess = self.scaled(x, 15.0)
-        self.look()
+        self.slope = 15.0
+        self.x, self.excess = self.scaled(x)
         self.messages = model.messages(self.x)
+        self.look()
         self.curvature = np.zeros(2 * len(model.size))
         self.radius = 0.5
 
     def look(self) -> None:
-        """Evaluate every pair, and choose those to watch until the next look."""
-        pairs = self.model.workload.pairs
-        if self.watched is None and pairs <= _ALL_AT_ONCE:
+        """Evaluate every pair, and watch those near delta, and those watched before, until the next
+        look.  Where some exceed delta, the messages are what repairing that would cost."""
+        if self.model.workload.pairs <= _ALL_AT_ONCE:
             return
         excess = self.model.excess(self.x)
-        worst = float(excess.max())
-        if worst > _CLOSE:
-            self.watched = None
-            self.x, excess = self.scaled(self.x, 15.0)
-            worst = 0.0
-        if pairs > _ALL_AT_ONCE:
-            keep = max(-6.0, -float(np.partition(-excess, 20_000)[20_000]))
-            self.watched = np.flatnonzero(excess - worst > keep)
-            excess = excess[self.watched]
-        self.excess = excess - worst
-        self.messages = self.model.messages(self.x)
+        near = np.argpartition(-excess, _WATCHED)[:_WATCHED]
+        near = near[excess[near] > -6.0]
+        if self.watched is not None:
+            near = np.union1d(near, self.watched[self.excess > -1.5])
+        self.watched = np.sort(near)
+        self.excess = excess[self.watched]
+        missing = max(0.0, float(self.excess.max()))
+        self.messages = self.model.messages(self.x + np.array([[missing / self.slope], [0.0]]))
 
-    def scaled(self, x: FloatArray, slope: float) -> tuple[FloatArray, FloatArray]:
+    def scaled(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All means scaled so that the worst watched pair meets delta; and the excess of each."""
+        slope = self.slope
         last: tuple[float, float] | None = None
         for _ in range(12):
             excess = self.model.excess(x, self.watched)
@@ -125,7 +125,7 @@ class _Descent:
                 self.radius = min(max(self.radius, 2 * length), _LARGEST_RADIUS)
             elif gain < 0.2 * expected:
                 self.radius = length / 2
-            if self.watched is not None and step % 4 == 3:
+            if step % 4 == 3:
                 self.look()
             hope = min(0.5, gain * (6 if step < 2 else 3))
             small = small + 1 if gain < tolerance else 0
@@ -134,7 +134,9 @@ class _Descent:
             if small >= 2 or (small and expected < 3 * tolerance):
                 break
         if self.watched is not None:
-            self.look()
+            self.watched = None
+            self.x, self.excess = self.scaled(self.x)
+            self.messages = self.model.messages(self.x)
         _, multipliers = program.solve(0.3)
         return Solution(self.x.reshape(2, n), self.messages, pairs, multipliers)
 
@@ -166,11 +168,11 @@ class _Descent:
         """The first step that gains: the change, multipliers, relative gain and expectation."""
         model = self.model
         tightest = program.gradient[np.argmin(program.room)].reshape(2, -1)
-        slope = max(-float(tightest[0].sum()), 2.0)
+        self.slope = max(-float(tightest[0].sum()), 2.0)
         while self.radius > _SMALLEST_RADIUS:
             d, multipliers = program.solve(self.radius)
             expected = program.gain(d) / self.messages
-            x, excess = self.scaled(self.x + d.reshape(2, -1), slope)
+            x, excess = self.scaled(self.x + d.reshape(2, -1))
             messages = model.messages(x)
             gain = (self.messages - messages) / self.messages
             if gain > 0:
