@@ -280,6 +280,47 @@ def pareto(
 
 
 @app.command()
+def generate_real(
+    n: Annotated[int, typer.Option(help="Users.")],
+    eps: Annotated[float, typer.Option(help="The guarantee's eps.")],
+    delta: Annotated[float, typer.Option(help="The guarantee's delta.")],
+    zeta: Annotated[
+        float | None,
+        typer.Option(help="Allow the error of the Laplace mechanism with (1 - zeta) eps."),
+    ] = None,
+    max_rmse: Annotated[
+        float | None, typer.Option(help="Allow this error of the sum of values in [0, 1].")
+    ] = None,
+    tries: Annotated[int, typer.Option(help="Families to try; fixes the result with --seed.")] = 40,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds after which no further family is tried.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="The file itself on stdout.")] = False,
+) -> None:
+    """For real values in [0, 1]: choose the rounding and the central noise for the fewest bits."""
+    from paramsearch.generate_command import run_real
+    from paramsearch.generation import Request
+    from paramsearch.real import RealProblem
+
+    request = Request(
+        n=n,
+        eps=eps,
+        delta=delta,
+        max_value=1,
+        objective="bits",
+        seed=seed,
+        tries=tries,
+        budget=math.inf if budget is None else budget,
+    )
+    problem = RealProblem.of(n=n, eps=eps, delta=delta, zeta=zeta, max_rmse=max_rmse)
+    raise typer.Exit(run_real(problem, request, output=output, as_json=json))
+
+
+@app.command()
 def rescale(
     file: Annotated[Path, typer.Argument(help="A parameter file.")],
     n: Annotated[int, typer.Option(help="The new number of users.")],

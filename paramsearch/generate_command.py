@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,10 +11,12 @@ from pathlib import Path
 
 from accounting import InvalidParameter
 from accounting.enclosure import at_least, at_most
+from accounting.protocol import LARGEST_VALUE
 from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable, destination
 from paramsearch.generation import Generated, Request, generate
 from paramsearch.parameter_file import ParameterFile, dumps, load, save
+from paramsearch.real import RealProblem, Rounding
 
 _INTERRUPTED = 130
 
@@ -130,3 +133,49 @@ def _point(fraction: float, file: ParameterFile) -> dict[str, float]:
         "messages_per_user": file.cost.messages_per_user,
         "bits_per_user": file.cost.bits_per_user,
     }
+
+
+def run_real(problem: RealProblem, request: Request, *, output: Path | None, as_json: bool) -> int:
+    """Choose the rounding, then generate for its integers."""
+    destination(output, as_json)
+    begun = time.monotonic()
+    with progress("generate-real") as say:
+        choice = problem.choose(say)
+        asked = replace(
+            request,
+            max_value=choice.max_value,
+            central_fraction=choice.eps_central / request.eps,
+            settings={"values": "real, rounded at random to integers", "mse": problem.mse},
+        )
+        made = generate(asked, say=say)
+        usual = problem.paper() if 2 / problem.eps**2 < problem.mse else None
+        other = None
+        if usual is not None and usual <= LARGEST_VALUE and usual >= problem.coarsest():
+            other = problem.foretold(usual)
+    if output is not None:
+        save(made.file, output)
+    if as_json:
+        print(dumps(made.file), end="")
+    else:
+        show([*_real_facts(problem, choice, other), *facts(made, output, time.monotonic() - begun)])
+    return _INTERRUPTED if made.interrupted else 0
+
+
+def _real_facts(problem: RealProblem, choice: Rounding, other: Rounding | None) -> Iterator[Fact]:
+    rounding, noise = choice.error(problem.n)
+    yield (
+        "values",
+        f"real in [0, 1], rounded at random to multiples of 1/{choice.max_value}: send the integer",
+    )
+    yield (
+        "real error",
+        f"RMSE at most {math.sqrt(rounding + noise):.6g} of the sum (rounding "
+        f"{math.sqrt(rounding):.4g}, noise {math.sqrt(noise):.4g}); the Laplace mechanism has "
+        f"{math.sqrt(2) / problem.eps:.4g} at eps",
+    )
+    if other is not None:
+        yield (
+            "the paper",
+            f"rounds to 1/{other.max_value}: about {other.bits:.5g} bits per user here, against "
+            f"{choice.bits:.5g}",
+        )

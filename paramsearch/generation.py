@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from accounting import InvalidParameter
@@ -45,6 +45,8 @@ class Request:
     tries: int = DEFAULT_TRIES
     budget: float = math.inf
     tier: Tier = "auto"
+    settings: Mapping[str, str | float | int] = field(default_factory=dict)
+    """To be kept in the file's provenance."""
 
     def __post_init__(self) -> None:
         whole("n", self.n, least=1)
@@ -164,6 +166,7 @@ def _finish(
         "method": request.method,
         "objective": request.objective,
         "families": search.tries,
+        **request.settings,
     }
     order = Order(request.n, request.honest, request.tier, request.seed, settings)
     say("certifying")
