@@ -1,10 +1,11 @@
 """Which configuration of the correlated-noise protocol should I deploy?
 
-    from paramsearch import audit, certify, load, parameters, read, save
+    from paramsearch import Request, audit, certify, generate, load, parameters, read, save
 
-``read`` takes a configuration or a parameter file, ``parameters`` turns a configuration into exact
-rationals, ``certify`` proves them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are
-exact inverses.  The names are imported when they are first used.
+``generate`` finds the cheapest certified file for a ``Request``.  ``read`` takes a configuration or
+a parameter file, ``parameters`` turns a configuration into exact rationals, ``certify`` proves
+them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses.  The names are
+imported when they are first used.
 """
 
 from __future__ import annotations
@@ -15,15 +16,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from paramsearch.auditor import Audit, audit, read
     from paramsearch.certification import certify, parameters
+    from paramsearch.generation import Request, generate
     from paramsearch.parameter_file import ParameterFile, load, save
 
-__all__ = ["Audit", "ParameterFile", "audit", "certify", "load", "parameters", "read", "save"]
+__all__ = [
+    "Audit",
+    "ParameterFile",
+    "Request",
+    "audit",
+    "certify",
+    "generate",
+    "load",
+    "parameters",
+    "read",
+    "save",
+]
 _HOME = {
     "Audit": "auditor",
     "audit": "auditor",
     "read": "auditor",
     "certify": "certification",
     "parameters": "certification",
+    "Request": "generation",
+    "generate": "generation",
     "ParameterFile": "parameter_file",
     "load": "parameter_file",
     "save": "parameter_file",

@@ -36,7 +36,7 @@ FAMILIES = [accounting.ones(4), accounting.halves(9), accounting.hubs(20), accou
 def test_a_draft_is_its_family(family: Family) -> None:
     draft = Draft.from_family(family)
     assert set(draft.family.atoms) == set(family.atoms)
-    position = {value: i for value, i in family.basis.items()}
+    position = dict(family.basis)
     for j in range(family.max_value + 1):
         column = np.zeros(len(family.atoms), int)
         for value, entry in draft.columns[j].items():
@@ -182,7 +182,7 @@ def test_bounds_of_a_subset_of_pairs() -> None:
 
 @pytest.mark.parametrize("releases", [1, 2, 7])
 def test_the_central_noise_alone_fits(releases: int) -> None:
-    """largest_central is (eps, delta/2)-DP for the change of the sum by max_value, by direct sums."""
+    """largest_central is (eps, delta/2)-DP for a change of the sum by max_value: direct sums."""
     eps, delta, top = 1.0, 1e-6, 3
     largest = central.largest_central(eps=eps, delta=delta, max_value=top, releases=releases)
     assert eps / releases <= largest <= eps
