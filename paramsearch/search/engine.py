@@ -1,8 +1,8 @@
 """The search over families: hubs first, then the parts of single atoms.
 
 Hubs are tried at a smaller max_value first, where a try takes a fraction of a second; the best ones
-are scaled up.  Then single atoms change their parts as long as that pays.  The search is
-deterministic for a seed and a number of tries; a budget in seconds cuts it short.
+are scaled up.  Then single atoms change their parts as long as that pays, and hubs move again.  The
+search is deterministic for a seed and a number of tries; a budget in seconds cuts it short.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from paramsearch.search.hubs import Hubs
 from paramsearch.search.local import Solution, minimise
 from paramsearch.search.model import Model
 from paramsearch.search.moves import Move, foretell
+from paramsearch.search.shake import shaken
 from paramsearch.search.target import Target
 
 _SMALL = 48
@@ -29,6 +30,10 @@ _RISE = 3.2
 """The next larger max_value has at most this ratio."""
 _WORTH = 2e-4
 """Relative gain that is worth a move."""
+_MOVING, _SHAKING = 0.8, 0.95
+"""Shares of the budget at which these stages end."""
+_NEAR = 1.01
+"""A shaken candidate within this ratio of the best is worth moving."""
 _KEPT = 3
 """Shapes whose atoms are then moved one by one."""
 
@@ -106,8 +111,9 @@ class Search:
         found.sort(key=lambda candidate: candidate.price)
         for candidate in found[:_KEPT]:
             self.ends.append(self.move(candidate).price)
-            if self.budget.spent(0.85):
+            if self.budget.spent(_MOVING):
                 break
+        self.shake()
         assert self.best is not None
         return self.best
 
@@ -184,12 +190,12 @@ class Search:
             self.report(Progress("shapes", self.tries, found[0][0]))
         return found
 
-    def move(self, candidate: Candidate) -> Candidate:
+    def move(self, candidate: Candidate, *, until: float = _MOVING) -> Candidate:
         """Change the parts of single atoms as long as it pays: many at once, then fewer."""
         tabu: set[tuple[int, Parts, Parts]] = set()
         best = candidate
         portion = 1.0
-        while not self.budget.spent(0.85):
+        while not self.budget.spent(until):
             moves = self._promising(best, tabu)
             if not moves:
                 break
@@ -206,6 +212,25 @@ class Search:
                     break
                 count //= 3 if count > 3 else 2
         return best
+
+    def shake(self) -> None:
+        """Random larger changes of the best candidate, moved on where they look good."""
+        seen: set[tuple[tuple[int, Parts], ...]] = set()
+        for _ in range(self.budget.tries):
+            best = self.best
+            if best is None or self.budget.spent(_SHAKING):
+                return
+            draft = shaken(best.draft, self.random)
+            if draft is None or draft.key in seen:
+                continue
+            seen.add(draft.key)
+            try:
+                found = self.solve(draft, best)
+            except TooLarge:
+                continue
+            if found.price < best.price * _NEAR:
+                self.move(found, until=_SHAKING)
+            self.report(Progress("hubs", self.tries, self.best or best))
 
     def _promising(self, best: Candidate, tabu: set[tuple[int, Parts, Parts]]) -> list[Move]:
         """Per value the best move that is foretold to pay."""
