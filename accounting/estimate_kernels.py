@@ -25,23 +25,23 @@ def noise_tables(
         log_f = -r[i] * math.log1p(mean[i] / r[i])
         harmonic = math.log1p(-share) + 1.0
         g = geometric[i]
-        ratio, eta_mean, eta_r = 0.0, 0.0, 0.0
+        log_w, mean_w, r_w = -math.inf, 0.0, 0.0
         for z in range(start[i + 1] - start[i]):
-            back = 0.0
             if z:
-                up = share * (z - 1 + r[i]) / z
-                log_f += math.log(up)
+                log_f += math.log(share * (z - 1 + r[i]) / z)
                 harmonic += 1.0 / (r[i] + z - 1)
-                back = g / up
-            score_mean = (z - mean[i]) * (1.0 - share)
-            score_r = r[i] * (harmonic - (z + r[i]) / (r[i] + mean[i]))
-            ratio = (1.0 - g) + back * ratio
-            eta_mean = (1.0 - g) * score_mean + back * eta_mean
-            eta_r = (1.0 - g) * score_r + back * eta_r
+            of_mean = (z - mean[i]) * (1.0 - share)
+            of_r = r[i] * (harmonic - (z + r[i]) / (r[i] + mean[i]))
+            if g == 0.0:
+                log_w, mean_w, r_w = log_f, of_mean, of_r
+            else:  # f_W(z) = (1 - g) f(z) + g f_W(z - 1): scores are averages
+                fresh, kept = math.log1p(-g) + log_f, math.log(g) + log_w
+                top = max(fresh, kept)
+                log_w = top + math.log(math.exp(fresh - top) + math.exp(kept - top))
+                new, old = math.exp(fresh - log_w), math.exp(kept - log_w)
+                mean_w, r_w = new * of_mean + old * mean_w, new * of_r + old * r_w
             at = start[i] + z
-            table[0, at] = log_f + math.log(ratio)
-            table[1, at] = eta_mean / ratio
-            table[2, at] = eta_r / ratio
+            table[0, at], table[1, at], table[2, at] = log_w, mean_w, r_w
 
 
 @kernel
