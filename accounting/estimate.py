@@ -126,8 +126,8 @@ class Estimator:
         if not start[-1] < LARGEST_TABLE:
             raise TooLarge(
                 f"estimates with {float(mean.max()):,.0f} copies of an atom on average need tables "
-                f"of more than {LARGEST_TABLE:,} outcomes: eps = {self.eps:g} leaves the atoms only "
-                f"{float(self.slack.min()):.3g}; take a larger eps or a smaller central fraction"
+                f"of more than {LARGEST_TABLE:,} outcomes: eps = {self.eps:g} leaves the atoms "
+                f"only {float(self.slack.min()):.3g}; take a larger eps or a smaller central fraction"
             )
         table = np.empty((3, start[-1]))
         noise_tables(mean, r, self.geometric, start, table)

@@ -15,7 +15,7 @@ from accounting.protocol import LARGEST_VALUE
 from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable, destination
 from paramsearch.generation import Generated, Request, generate
-from paramsearch.parameter_file import ParameterFile, dumps, load, save
+from paramsearch.parameter_file import ParameterFile, Problem, dumps, load, save
 from paramsearch.real import RealProblem, Rounding
 
 _INTERRUPTED = 130
@@ -28,7 +28,7 @@ def run_generate(request: Request, *, output: Path | None, resume: bool, as_json
     if resume:
         if output is None:
             raise InvalidParameter("--resume continues from the file given as --output")
-        start = load(output) if output.exists() else None
+        start = _resumable(output, request)
     begun = time.monotonic()
     with progress("generate") as say:
         made = generate(request, resume=start, say=say)
@@ -41,16 +41,37 @@ def run_generate(request: Request, *, output: Path | None, resume: bool, as_json
     return _INTERRUPTED if made.interrupted else 0
 
 
+def _resumable(path: Path, request: Request) -> ParameterFile:
+    """The file to go on from: of the same problem."""
+    if request.method != "search":
+        raise InvalidParameter(f"--resume goes on searching; --method {request.method} has none")
+    file = load(path)
+    problem = file.problem
+    for name in ("n", "max_value", "eps", "delta", "releases", "honest"):
+        if getattr(problem, name) != getattr(request, name):
+            raise InvalidParameter(
+                f"--resume: {path} has {name} = {getattr(problem, name)}, not "
+                f"{getattr(request, name)}; give the options it was made with, or another --output"
+            )
+    return file
+
+
+def claim(problem: Problem) -> str:
+    """What a file guarantees."""
+    text = f"({problem.eps:.10g}, {problem.delta!r}) for one changed input"
+    if problem.releases > 1:
+        text += f", {problem.releases:,} releases"
+    if problem.honest < 1:
+        text += f", {problem.honest:.6g} of the users adding noise"
+    return text
+
+
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
     """The result for a person."""
     file = made.file
     certificate, cost, error, problem = file.certificate, file.cost, file.error, file.problem
     assert certificate is not None
-    yield (
-        "certified",
-        f"({problem.eps:.10g}, {problem.delta!r}) for one changed input",
-        "bold green",
-    )
+    yield "certified", claim(problem), "bold green"
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
     yield "delta", f"{bounds} at eps = {problem.eps:.10g}"
@@ -61,16 +82,26 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
     )
     yield (
         "error",
-        f"RMSE {error.rmse:.6g}, {error.rmse_over_central:.4g} times the central one at eps",
+        f"RMSE {error.rmse:.6g} of the sum, {error.rmse_over_central:.4g} times the central one "
+        "at eps",
     )
-    sizes = [len(entry.atom) for entry in file.atoms]
-    yield "atoms", f"{len(sizes)} of {min(sizes)} to {max(sizes)} messages"
+    sizes = sorted(len(entry.atom) for entry in file.atoms)
+    some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
+    atoms = f"{len(sizes)} atom{'s' * (len(sizes) > 1)} of {some} messages"
+    yield "noise", f"{atoms}, central eps {file.central.eps_central:.6g}"
     if made.useless is not None:
         moves = made.useless
-        text = f"{moves.proven:,} of {moves.listed:,} moves of one parameter by 1% proved useless"
-        yield "optimum", text
+        rest = moves.listed - moves.proven
+        undecided = f"; {rest} undecided" if rest else ""
+        yield (
+            "optimum",
+            f"1% less of any one parameter breaks delta: proved for {moves.proven:,} of "
+            f"{moves.listed:,}{undecided}",
+        )
     if len(made.ends) > 1:
-        yield "starts", "ended at " + ", ".join(f"{end:,.0f}" for end in made.ends)
+        best = min(made.ends)
+        others = ", ".join(f"+{100 * (end / best - 1):.2g}%" for end in sorted(made.ends)[1:])
+        yield "starts", f"{len(made.ends)} families ended within {others} of the best"
     if made.interrupted:
         yield "note", "interrupted: this is the best so far; --resume goes on from it", "yellow"
     elif made.cut_short:
@@ -95,17 +126,26 @@ def run_pareto(
     if plot is not None:
         check_writable(plot, "--plot", (".png", ".svg", ".pdf"))
     if folder is not None and not folder.is_dir():
-        raise InvalidParameter(f"--output {folder}: there is no such folder")
+        raise InvalidParameter(f"--output {folder} is no folder; make it first")
     files: list[ParameterFile] = []
-    for fraction in fractions:
-        with progress(f"central fraction {fraction:g}") as say:
-            asked = replace(request, central_fraction=fraction)
-            made = generate(asked, resume=files[-1] if files else None, say=say)
+    interrupted = False
+    for i, fraction in enumerate(fractions):
+        what = f"central fraction {fraction:g} ({i + 1} of {len(fractions)})"
+        try:
+            with progress(what) as say:
+                asked = replace(request, central_fraction=fraction)
+                made = generate(asked, resume=files[-1] if files else None, say=say)
+        except KeyboardInterrupt:
+            interrupted = True
+            break
         files.append(made.file)
         if folder is not None:
-            save(made.file, folder / f"central-{fraction:g}.json")
+            save(made.file, folder / _name(made.file, fraction))
         if made.interrupted:
+            interrupted = True
             break
+    if not files:
+        return _INTERRUPTED
     rows = [_point(fraction, file) for fraction, file in zip(fractions, files, strict=False)]
     if plot is not None:
         from paramsearch.pareto_plot import draw
@@ -121,7 +161,12 @@ def run_pareto(
                 f"{row['rmse_over_central']:12.4g}  {row['noise_messages']:14,.1f}  "
                 f"{row['messages_per_user']:17.8g}"
             )
-    return _INTERRUPTED if len(files) < len(fractions) or made.interrupted else 0
+    return _INTERRUPTED if interrupted else 0
+
+
+def _name(file: ParameterFile, fraction: float) -> str:
+    problem = file.problem
+    return f"{problem.max_value}-{problem.eps:g}-{problem.delta:g}-central-{fraction:g}.json"
 
 
 def _point(fraction: float, file: ParameterFile) -> dict[str, float]:

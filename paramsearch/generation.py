@@ -14,7 +14,7 @@ from accounting.proof import Tier
 from accounting.protocol import LARGEST_VALUE
 from paramsearch.certification import certify, fraction, parameters
 from paramsearch.parameter_file import ParameterFile
-from paramsearch.search import central
+from paramsearch.search import central, hubs
 from paramsearch.search.draft import Draft
 from paramsearch.search.engine import Budget, Candidate, Search
 from paramsearch.search.finish import Order, finished
@@ -25,6 +25,8 @@ from paramsearch.search.target import Objective, Target
 Say = Callable[[str], None]
 Method = Literal["search", "dominance", "theorem"]
 DEFAULT_TRIES = 80
+_SMALL = 24
+"""max_value of the problems by which a central noise is judged."""
 
 
 @dataclass(frozen=True)
@@ -69,30 +71,42 @@ class Request:
         if self.central_fraction is not None and self.max_rmse is not None:
             raise InvalidParameter("give either a central fraction or a max rmse, not both")
 
-    @property
     def target(self) -> Target:
+        """The problem of the search; finding the central noise may need small searches itself."""
         largest = central.largest_central(
             eps=self.eps, delta=self.delta, max_value=self.max_value, releases=self.releases
         )
-        if self.max_rmse is not None:
-            eps_central = central.by_rmse(self.max_rmse, self.max_value, largest)
-        else:
-            share = 0.9 if self.central_fraction is None else self.central_fraction
-            eps_central = central.by_fraction(share, largest)
-        return Target(
+        share = 0.9 if self.central_fraction is None else self.central_fraction
+        target = Target(
             self.max_value,
             self.eps,
             self.delta,
-            eps_central,
+            central.by_fraction(share, largest),
             self.n,
             self.releases,
             self.objective,
         )
+        if self.max_rmse is None:
+            return target
+        # where only a fraction adds noise, everybody adds more, and all of it may come
+        rmse = self.max_rmse * math.sqrt(self.honest)
+        least = central.by_rmse(rmse, self.max_value, largest)
+        return replace(target, eps_central=_cheapest_central(target, least, largest))
+
+
+def _cheapest_central(target: Target, least: float, largest: float) -> float:
+    """Of the central noises with no more error, that with the fewest messages, judged by small
+    problems: less error can be cheaper, since large central noise is messages, too."""
+    sizes = [least]
+    while sizes[-1] * 1.4 < 0.6 * largest:
+        sizes.append(sizes[-1] * 1.4)
+    small = replace(target, max_value=min(target.max_value, _SMALL))
+    return min(sizes, key=lambda size: hubs.foretold(replace(small, eps_central=size)))
 
 
 @dataclass(frozen=True)
 class Generated:
-    """``ends`` are the prices at which different starts ended."""
+    """``ends`` are the prices at which different starts ended, before the last steps."""
 
     file: ParameterFile
     useless: Useless | None
@@ -112,7 +126,7 @@ def generate(
     A KeyboardInterrupt ends the search and the best candidate so far is certified; a second one is
     passed on.
     """
-    target = request.target
+    target = request.target()
     if request.method != "search":
         return _by_the_paper(request, target, say)
     budget = Budget(tries=request.tries, seconds=request.budget)
@@ -124,8 +138,8 @@ def generate(
         if search.best is None:
             raise
         best, interrupted = search.best, True
-    say("the last steps")
-    if not interrupted:
+    if not interrupted and not budget.spent():
+        say("the last steps")
         best = _polished(best)
     return _finish(request, search, best, interrupted, say)
 
@@ -151,7 +165,13 @@ def _draft(file: ParameterFile, target: Target) -> Draft:
         raise InvalidParameter(
             f"the file to resume has max_value {file.problem.max_value}, not {target.max_value}"
         )
-    return Draft.from_family(Family(target.max_value, tuple(entry.atom for entry in file.atoms)))
+    atoms = tuple(entry.atom for entry in file.atoms)
+    if len(set(atoms)) < len(atoms):
+        raise InvalidParameter(
+            "the file to resume has several noises on one atom, as the paper's parameters do; only "
+            "files of --method search can be resumed"
+        )
+    return Draft.from_family(Family(target.max_value, atoms))
 
 
 def _polished(best: Candidate) -> Candidate:
@@ -162,20 +182,19 @@ def _polished(best: Candidate) -> Candidate:
 def _finish(
     request: Request, search: Search, best: Candidate, interrupted: bool, say: Say
 ) -> Generated:
+    cut_short = search.budget.spent()
     settings: dict[str, Any] = {
         "method": request.method,
         "objective": request.objective,
+        "tries": request.tries,
         "families": search.tries,
         **request.settings,
     }
+    if interrupted or cut_short:
+        settings["ended_by"] = "interrupt" if interrupted else "budget"
     order = Order(request.n, request.honest, request.tier, request.seed, settings)
     say("certifying")
     file, x = finished(best.model, best.solution.x, order, report=say)
-    useless = None if interrupted else useless_moves(best.model, x, report=say)
-    return Generated(
-        file,
-        useless,
-        tuple(search.ends),
-        interrupted,
-        search.budget.spent(),
-    )
+    hurried = interrupted or cut_short
+    useless = None if hurried else useless_moves(best.model, x, report=say)
+    return Generated(file, useless, tuple(search.ends), interrupted, cut_short)

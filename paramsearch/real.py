@@ -21,8 +21,6 @@ from accounting import InvalidParameter
 from accounting.checks import positive, real
 from accounting.protocol import LARGEST_VALUE
 from paramsearch.search import hubs
-from paramsearch.search.local import minimise
-from paramsearch.search.model import Model
 from paramsearch.search.target import Target
 
 _SMALL = 24
@@ -104,11 +102,7 @@ class RealProblem:
         eps_central = self.eps_central(max_value)
         small = min(max_value, _SMALL)
         target = Target(small, self.eps, self.delta, eps_central, self.n)
-        draft = hubs.draft(target, hubs.first(target))
-        assert draft is not None
-        model = Model(draft.family, target)
-        found = minimise(model, model.start(), tolerance=1e-2, steps=15).messages
-        messages = found * (max_value / small) ** _GROWTH
+        messages = hubs.foretold(target) * (max_value / small) ** _GROWTH
         alphabet = max_value + 2 + 2 * math.log(max_value)
         return Rounding(
             max_value,

@@ -53,12 +53,12 @@ def by_fraction(fraction: float, largest: float) -> float:
 def by_rmse(rmse: float, max_value: int, largest: float) -> float:
     """The smallest eps* whose Discrete Laplace noise has at most this root mean square error."""
     rmse = positive("max rmse", rmse)
-    central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse))
+    central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
     if central >= 0.999 * largest:
         least = 1 / (math.sqrt(2) * math.sinh(largest / (2 * max_value)))
         raise InvalidParameter(
             f"max rmse = {rmse:g} is out of reach: the central mechanism alone has an RMSE of "
-            f"{least:.6g} at this eps, and the atoms need a part of eps; allow more error or raise "
-            "eps"
+            f"{least:.6g} at this eps, and the atoms need a part of eps; allow {1.01 * least:.4g} "
+            "at least, or raise eps"
         )
     return central

@@ -16,6 +16,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from paramsearch.search.draft import Draft, Parts
+from paramsearch.search.local import minimise
+from paramsearch.search.model import Model
 from paramsearch.search.target import Target
 
 Hubs = Mapping[int, Parts]
@@ -89,6 +91,14 @@ def first(target: Target) -> Hubs:
         hubs[size] = (size // 2,) if size > 12 else ()
         size = round(size / 3.2)
     return hubs
+
+
+def foretold(target: Target) -> float:
+    """About the messages of the usual shape: a quick look, for choices before a search."""
+    found = draft(target, first(target))
+    assert found is not None
+    model = Model(found.family, target)
+    return minimise(model, model.start(), tolerance=1e-2, steps=15).messages
 
 
 def spaced(top: int, spacing: int) -> Hubs:
