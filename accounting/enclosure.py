@@ -17,6 +17,11 @@ def at_least(value: float) -> str:
     return _six_digits(value, ROUND_FLOOR)
 
 
+def exactly(value: float) -> str:
+    """The shortest text that is this double."""
+    return repr(value).removesuffix(".0")
+
+
 def _six_digits(value: float, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value)

@@ -120,14 +120,15 @@ class Estimator:
         z = math.sqrt(2 * math.log(1 / (_TAIL * self.delta)))
         length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
         length[self.central.noise] += z * z / (2 * self.central.step)
-        outcomes = np.fmin(length, 2.0 * LARGEST_TABLE).astype(np.int64)  # also for NaN
+        whole = np.nan_to_num(length, nan=np.inf)
+        outcomes = np.clip(whole, 10.0, 2.0 * LARGEST_TABLE).astype(np.int64)
         reach = outcomes + self.workload.largest_shift + 1
         start = np.concatenate([[0], np.cumsum(reach)])
         if not start[-1] < LARGEST_TABLE:
             raise TooLarge(
                 f"estimates with {float(mean.max()):,.0f} copies of an atom on average need tables "
                 f"of more than {LARGEST_TABLE:,} outcomes: eps = {self.eps:g} leaves the atoms "
-                f"only {float(self.slack.min()):.3g}; take a larger eps or a smaller central fraction"
+                f"only {float(self.slack.min()):.3g}; take a larger eps or a smaller fraction of it"
             )
         table = np.empty((3, start[-1]))
         noise_tables(mean, r, self.geometric, start, table)

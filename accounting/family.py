@@ -66,11 +66,6 @@ class Family:
             raise InvalidFamily(f"atom {list(repeated[0])} is in the family more than once")
         if UNIT not in self.atoms:
             raise InvalidFamily("the atom [-1, 1] is missing: it protects the central noise")
-        if len(self.atoms) < self.max_value:  # found without listing a huge range
-            led = {max(elements, key=abs) for elements in self.atoms}
-            raise InvalidFamily(
-                self._unprotected(next(v for v in range(2, len(self.atoms) + 3) if v not in led))
-            )
         _ = self.basis
 
     @property
@@ -123,6 +118,9 @@ class Family:
             for other in users[value]:
                 undefined[other].discard(value)
                 consider(other)
+        for value in range(2, self.max_value + 1):  # ends early where max_value is absurd
+            if value not in size:
+                raise InvalidFamily(self._unprotected(value))
         for value in self.values:
             if value not in size:
                 raise InvalidFamily(self._unprotected(value))
@@ -146,6 +144,8 @@ class Family:
             for other in _rest(self.atoms[index], value):
                 entries.subtract(column[other])
             column[value] = {key: entry for key, entry in entries.items() if entry}
+            if max(map(abs, column[value].values())) > LARGEST_ELEMENT:
+                raise TooLarge(f"the column of {value} has entries beyond {LARGEST_ELEMENT:,}")
         return tuple(column[value] for value in range(self.max_value + 1))
 
     @cached_property

@@ -7,6 +7,8 @@ choose how much smaller; the proof is that of the lighter mechanism.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -27,13 +29,16 @@ _MOST = 1 << 16
 def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
     """The odds p / (1 - p) of every atom divided by ``factor``, and r rounded down."""
 
-    def part(noise: ExactNoise) -> ExactNoise:
+    def part(noise: ExactNoise) -> Iterator[ExactNoise]:
+        """Nothing is less noise, too, where r or p are too small for this precision."""
+        p = _below(noise.p / (noise.p + (1 - noise.p) * factor))
         with precision(128):
-            r = noise.r if noise.r is not None else Fraction(below(noise.shape()))
-        return ExactNoise(p=_below(noise.p / (noise.p + (1 - noise.p) * factor)), r=r)
+            r = noise.r if noise.r is not None else _finite(below(noise.shape()))
+        if p > 0 and r > 0:
+            yield ExactNoise(p=p, r=r)
 
     atoms = {
-        elements: tuple(part(noise) for noise in noises)
+        elements: tuple(light for noise in noises for light in part(noise))
         for elements, noises in mechanism.atoms.items()
     }
     return Mechanism(mechanism.max_value, atoms, mechanism.central)
@@ -42,13 +47,17 @@ def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
 def _below(exact: Fraction) -> Fraction:
     """A short fraction at or below."""
     with precision(128):
-        return Fraction(below(ball(exact)))
+        return _finite(below(ball(exact)))
+
+
+def _finite(number: float) -> Fraction:
+    return Fraction(number) if math.isfinite(number) else Fraction(0)
 
 
 def heavy(mechanism: Mechanism) -> bool:
     with precision(64):
         return any(
-            float(part.shape().mid()) * float(part.p / (1 - part.p)) > HEAVY
+            bool(part.shape() * ball(part.p) / (1 - ball(part.p)) > HEAVY)
             for elements, noises in mechanism.atoms.items()
             if len(elements) > 2
             for part in noises

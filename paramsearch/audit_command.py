@@ -12,12 +12,12 @@ from typing import Any
 
 from accounting import AccountingError, InvalidParameter
 from accounting.configuration import Proposal
-from accounting.enclosure import at_least, at_most
+from accounting.enclosure import at_least, at_most, exactly
 from accounting.proof import Proof, Tier
 from paramsearch import signature
 from paramsearch.auditor import EXIT_CODE, Audit, audit, consistent, read
 from paramsearch.certification import certify, parameters, rescaled
-from paramsearch.display import Fact, progress, show
+from paramsearch.display import Fact, claim, progress, show
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
 
@@ -123,12 +123,8 @@ def _person(
     found: Audit, document: ParameterFile | Proposal, signed: str | None, report: Path | None
 ) -> Iterator[Fact]:
     yield "verdict", found.verdict, _COLOUR[found.verdict]
-    claim = f"({found.eps:.10g}, {found.delta!r}) for one changed input"
-    if found.releases > 1:
-        claim += f", {found.releases:,} releases"
-    if found.honest < 1:
-        claim += f", {found.honest:.6g} of the users adding noise"
-    yield "claim", claim
+    point = {"eps": found.eps, "delta": found.delta}
+    yield "claim", claim(**point, releases=found.releases, honest=found.honest)
     if found.proof is not None:
         yield from _proof(found.proof)
     if found.verdict != "certified":
@@ -162,11 +158,15 @@ def _person(
 def _proof(proof: Proof) -> Iterator[Fact]:
     lower, upper = proof.enclosure.lower, proof.enclosure.upper
     if not proof.exact:
-        yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
+        why = "proved for less noise" if proof.lighter else "more atoms than values"
+        yield "delta", f"at most {at_most(upper)} ({why}: upper bound only)"
     elif lower == upper:
         yield "delta", f"exactly {upper:.6g}"
     else:
-        yield "delta", f"between {at_least(lower)} and {at_most(upper)} at eps = {proof.eps:.10g}"
+        yield (
+            "delta",
+            f"between {at_least(lower)} and {at_most(upper)} at eps = {exactly(proof.eps)}",
+        )
     j, k = proof.worst_pair
     yield "worst pair", f"input {j} becomes {k}"
     parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
@@ -222,10 +222,13 @@ def _delivered(certified: ParameterFile, output: Path | None, as_json: bool) -> 
     certificate = certified.certificate
     assert certificate is not None
     problem, cost = certified.problem, certified.cost
+    what = claim(
+        eps=problem.eps, delta=problem.delta, releases=problem.releases, honest=problem.honest
+    )
     print(
-        f"certified ({problem.eps:.10g}, {problem.delta!r}): delta is at most "
-        f"{at_most(certificate.delta_upper)}; {cost.noise_messages:,.1f} noise messages, "
-        f"{cost.messages_per_user:.6g} messages per user; written to {output}"
+        f"certified {what}: delta is at most {at_most(certificate.delta_upper)}; "
+        f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
+        f"user; written to {output}"
     )
     return 0
 

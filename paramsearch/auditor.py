@@ -192,7 +192,7 @@ def _disproved(certificate: Certificate, proof: Proof) -> str | None:
             f"at least {at_least(found.lower)}"
         )
     # without lower bounds of our own, an upper bound must be found again in the same way
-    same_way = not proof.exact and set(certificate.proof) == set(proof.covered)
+    same_way = not (proof.exact or proof.lighter) and set(certificate.proof) == set(proof.covered)
     if certificate.delta_lower > found.upper or (
         same_way and certificate.delta_upper < found.upper * (1 - 2 * LOOSE)
     ):

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+from accounting.enclosure import exactly
+
 Fact = tuple[str, str] | tuple[str, str, str]
 """A label, a text, and a style if it has one."""
+
+
+def claim(*, eps: float, delta: float, releases: int, honest: float) -> str:
+    """What is guaranteed, in words."""
+    text = f"({exactly(eps)}, {delta!r}) for one changed input"
+    if releases > 1:
+        text += f", {releases:,} releases"
+    if honest < 1:
+        text += f", {exactly(honest)} of the users adding noise"
+    return text
 
 
 def show(facts: Iterable[Fact]) -> None:

@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from accounting import InvalidParameter
-from accounting.enclosure import at_least, at_most
+from accounting.enclosure import at_least, at_most, exactly
 from accounting.protocol import LARGEST_VALUE
-from paramsearch.display import Fact, progress, show
+from paramsearch.display import Fact, claim, progress, show
 from paramsearch.files import check_writable, destination
 from paramsearch.generation import Generated, Request, generate
-from paramsearch.parameter_file import ParameterFile, Problem, dumps, load, save
+from paramsearch.parameter_file import ParameterFile, dumps, load, save
 from paramsearch.real import RealProblem, Rounding
+from paramsearch.search.central import by_fraction
 
 _INTERRUPTED = 130
 
@@ -32,7 +33,9 @@ def run_generate(request: Request, *, output: Path | None, resume: bool, as_json
     begun = time.monotonic()
     with progress("generate") as say:
         made = generate(request, resume=start, say=say)
-    if output is not None:
+    if start is not None and start.cost.noise_messages <= made.file.cost.noise_messages:
+        made = replace(made, file=start, useless=None, kept=True)
+    elif output is not None:
         save(made.file, output)
     if as_json:
         print(dumps(made.file), end="")
@@ -56,25 +59,18 @@ def _resumable(path: Path, request: Request) -> ParameterFile:
     return file
 
 
-def claim(problem: Problem) -> str:
-    """What a file guarantees."""
-    text = f"({problem.eps:.10g}, {problem.delta!r}) for one changed input"
-    if problem.releases > 1:
-        text += f", {problem.releases:,} releases"
-    if problem.honest < 1:
-        text += f", {problem.honest:.6g} of the users adding noise"
-    return text
-
-
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
     """The result for a person."""
     file = made.file
     certificate, cost, error, problem = file.certificate, file.cost, file.error, file.problem
     assert certificate is not None
-    yield "certified", claim(problem), "bold green"
+    text = claim(
+        eps=problem.eps, delta=problem.delta, releases=problem.releases, honest=problem.honest
+    )
+    yield "certified", text, "bold green"
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
-    yield "delta", f"{bounds} at eps = {problem.eps:.10g}"
+    yield "delta", f"{bounds} at eps = {exactly(problem.eps)}"
     yield (
         "cost",
         f"{cost.noise_messages:,.1f} noise messages in all; {cost.messages_per_user:.6g} messages "
@@ -102,6 +98,8 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
         best = min(made.ends)
         others = ", ".join(f"+{100 * (end / best - 1):.2g}%" for end in sorted(made.ends)[1:])
         yield "starts", f"{len(made.ends)} families ended within {others} of the best"
+    if made.kept:
+        yield "note", "nothing cheaper was found; the file is as it was", "yellow"
     if made.interrupted:
         yield "note", "interrupted: this is the best so far; --resume goes on from it", "yellow"
     elif made.cut_short:
@@ -127,6 +125,8 @@ def run_pareto(
         check_writable(plot, "--plot", (".png", ".svg", ".pdf"))
     if folder is not None and not folder.is_dir():
         raise InvalidParameter(f"--output {folder} is no folder; make it first")
+    for fraction in fractions:
+        by_fraction(fraction, request.eps)
     files: list[ParameterFile] = []
     interrupted = False
     for i, fraction in enumerate(fractions):
@@ -166,7 +166,7 @@ def run_pareto(
 
 def _name(file: ParameterFile, fraction: float) -> str:
     problem = file.problem
-    return f"{problem.max_value}-{problem.eps:g}-{problem.delta:g}-central-{fraction:g}.json"
+    return f"{problem.max_value}-{problem.eps:g}-{problem.delta:g}-central-{exactly(fraction)}.json"
 
 
 def _point(fraction: float, file: ParameterFile) -> dict[str, float]:

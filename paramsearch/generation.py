@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from accounting import InvalidParameter
+from accounting import InvalidParameter, TooLarge, Undecided
 from accounting.checks import positive, probability, whole
 from accounting.family import Family
 from accounting.proof import Tier
@@ -25,6 +25,9 @@ from paramsearch.search.target import Objective, Target
 Say = Callable[[str], None]
 Method = Literal["search", "dominance", "theorem"]
 DEFAULT_TRIES = 80
+_LARGEST_EPS = 100.0
+_SMALLEST_DELTA = 1e-30
+_MOST_RELEASES = 1_000_000
 _SMALL = 24
 """max_value of the problems by which a central noise is judged."""
 
@@ -52,10 +55,12 @@ class Request:
 
     def __post_init__(self) -> None:
         whole("n", self.n, least=1)
-        positive("eps", self.eps)
-        probability("delta", self.delta)
+        if positive("eps", self.eps) > _LARGEST_EPS:
+            raise InvalidParameter(f"eps = {self.eps:g} must be at most {_LARGEST_EPS:g}")
+        if probability("delta", self.delta) < _SMALLEST_DELTA:
+            raise InvalidParameter(f"delta = {self.delta:g} must be at least {_SMALLEST_DELTA:g}")
         whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
-        whole("releases", self.releases, least=1)
+        whole("releases", self.releases, least=1, most=_MOST_RELEASES)
         whole("seed", self.seed, least=0)
         whole("tries", self.tries, least=1)
         fraction(self.honest)
@@ -113,6 +118,8 @@ class Generated:
     ends: tuple[float, ...]
     interrupted: bool = False
     cut_short: bool = False
+    kept: bool = False
+    """Whether an earlier file was not beaten."""
 
 
 def generate(
@@ -134,6 +141,8 @@ def generate(
     interrupted = False
     try:
         best = search.run(None if resume is None else _draft(resume, target))
+    except TooLarge as error:
+        raise Undecided(str(error)) from error
     except KeyboardInterrupt:
         if search.best is None:
             raise

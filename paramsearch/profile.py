@@ -12,7 +12,7 @@ import numpy as np
 
 from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
 from accounting.checks import gap_width, not_negative
-from accounting.enclosure import at_least, at_most
+from accounting.enclosure import at_least, at_most, exactly
 from accounting.protocol import monotone
 from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable, write_atomically
@@ -107,7 +107,7 @@ def _person(
 ) -> Iterator[Fact]:
     j, k = found.worst_pair
     lower, upper = found.enclosure.lower, found.enclosure.upper
-    yield "eps", f"{found.eps:.10g}"
+    yield "eps", exactly(found.eps)
     if found.exact:
         yield "delta", f"between {at_least(lower)} and {at_most(upper)}"
     else:

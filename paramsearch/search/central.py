@@ -9,6 +9,7 @@ import numpy as np
 from accounting.checks import positive, real
 from accounting.errors import InvalidParameter
 
+_LONGEST = 4_000_000
 _FINEST = 400
 """Of max_value: the loss of the Discrete Laplace mechanism hardly depends on it beyond."""
 
@@ -17,10 +18,11 @@ def largest_central(*, eps: float, delta: float, max_value: int, releases: int) 
     """About the largest eps* at which the Discrete Laplace mechanism alone is (eps, delta/2)-DP."""
     if releases == 1:
         return eps
+    top = max(1, min(max_value, _FINEST, _LONGEST // releases))
     low, high = eps / releases, eps
     for _ in range(40):
         middle = (low + high) / 2
-        if _laplace_delta(middle, eps, min(max_value, _FINEST), releases) <= delta / 2:
+        if _laplace_delta(middle, eps, top, releases) <= delta / 2:
             low = middle
         else:
             high = middle

@@ -30,22 +30,23 @@ class Draft:
     def of(max_value: int, parts: Mapping[int, Iterable[int]]) -> Draft | None:
         """The values that 2..max_value reach, in order; None if they define each other."""
         order: dict[int, Parts] = {}
-        open_values: set[int] = set()
-
-        def visit(value: int) -> bool:
-            if value in order:
-                return True
-            if value in open_values:
-                return False
-            open_values.add(value)
-            own = tuple(sorted(parts[value]))
-            if not all(visit(other) for other in own):
-                return False
-            order[value] = own
-            return True
-
-        complete = all(visit(value) for value in range(2, max_value + 1))
-        return Draft(max_value, order) if complete else None
+        begun: set[int] = set()
+        for top in range(2, max_value + 1):
+            path = [top]
+            while path:
+                value = path[-1]
+                if value in order:
+                    path.pop()
+                    continue
+                own = tuple(sorted(parts[value]))
+                missing = [other for other in own if other not in order]
+                if not missing:
+                    order[value] = own
+                elif value in begun or value in missing:
+                    return None
+                begun.add(value)
+                path += missing
+        return Draft(max_value, order)
 
     @staticmethod
     def from_family(family: Family) -> Draft:

@@ -126,7 +126,8 @@ class Search:
         model = Model(draft.family, target)
         self.tries += 1
         if near is None:
-            return self._seen(Candidate(draft, model, minimise(model, model.start())))
+            solution = minimise(model, model.start(), deadline=self.budget.at(1.0))
+            return self._seen(Candidate(draft, model, solution))
         x = model.start(near.model.noise(near.solution.x), near.model.needs())
         solution = minimise(
             model,

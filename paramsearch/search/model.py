@@ -79,7 +79,7 @@ class Model:
 
     def start(self, known: Noise | None = None, need: dict[int, float] | None = None) -> FloatArray:
         """A first guess; where another family's noise is known, that, raised with the need."""
-        usual = math.sqrt(math.log(1 / self.target.delta) / 14)
+        usual = math.sqrt(max(math.log(1 / self.target.delta), 1.0) / 14)
         mean = np.maximum(30 * usual * self.need, 40.0)
         x = np.log([mean, np.full(len(mean), _USUAL_R * usual**2)])
         for i, value in enumerate(self.leader):

@@ -77,6 +77,10 @@ def _proposal(
             for elements, t in zip(family.atoms, t_prime, strict=True)
             if t > 0
         ]
+    if any(p >= 1 for _, _, p in atoms):
+        raise InvalidParameter(
+            f"eps - eps* = {target.eps - target.eps_central:g} is so small that a p rounds to 1"
+        )
     return Proposal(top, tuple(atoms), target.eps_central, target.eps, target.delta, target.n)
 
 
