@@ -35,7 +35,7 @@ from accounting.protocol import Protocol
 Tier = Literal["auto", "ball", "mixed", "fast"]
 LARGEST_BALL = 256
 """Of max_value: beyond it ``auto`` means ``mixed``."""
-MOST_RELEASES = 64
+MOST_RELEASES = 4
 """Beyond them ``auto`` means ``fast``: high powers of polynomials over balls take minutes."""
 FAST = "fast"
 _LARGEST_EPS = 500.0

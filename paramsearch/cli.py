@@ -39,7 +39,7 @@ Tier = Annotated[
     typer.Option(
         help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
         "ball for the worst pairs, fast for the others; auto: ball up to max_value 256, then "
-        "mixed, and fast for more than 64 releases."
+        "mixed, and fast for more than 4 releases."
     ),
 ]
 Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
