@@ -21,8 +21,11 @@ from accounting.notary.balls import ball, below, precision
 from accounting.protocol import Protocol
 from accounting.workload import Workload
 
-HEAVY = 8_000.0
-"""Mean noise of an atom other than {-1, +1}, above which a lighter mechanism is tried."""
+HEAVY = 3e7
+"""Mean noise of an atom, but {-1, +1}, times the square of max_value: beyond it a proof with all
+the noise takes many minutes."""
+_FINE = 4096
+"""Bits, more than any p of a file has."""
 _MOST = 1 << 16
 
 
@@ -55,9 +58,10 @@ def _finite(number: float) -> Fraction:
 
 
 def heavy(mechanism: Mechanism) -> bool:
-    with precision(64):
+    limit = HEAVY / mechanism.max_value**2
+    with precision(_FINE):
         return any(
-            bool(part.shape() * ball(part.p) / (1 - ball(part.p)) > HEAVY)
+            bool(part.shape() * ball(part.p) / (1 - ball(part.p)) > limit)
             for elements, noises in mechanism.atoms.items()
             if len(elements) > 2
             for part in noises

@@ -3,6 +3,7 @@
 ``ball``   every pair by the notary (ball arithmetic).
 ``mixed``  the fast evaluators bound every pair; the notary proves those that could be the worst.
 ``fast``   the fast evaluators alone (floating point with proven error bounds).
+``light``  where there is far more noise than the claim needs, an upper bound for less of it.
 
 The fast evaluators take doubles.  More noise never hurts (exact_view.md, section 3; NB(r, p) grows
 with r and with p, notary.md, section 6), so their upper bounds come from parameters rounded towards
@@ -32,7 +33,7 @@ from accounting.notary.grid import in_time
 from accounting.notary.notary import Pair, Report
 from accounting.protocol import Protocol
 
-Tier = Literal["auto", "ball", "mixed", "fast"]
+Tier = Literal["auto", "ball", "mixed", "fast", "light"]
 LARGEST_BALL = 256
 """Of max_value: beyond it ``auto`` means ``mixed``."""
 MOST_RELEASES = 4
@@ -72,16 +73,18 @@ def prove(
 ) -> Proof:
     """Bounds on delta(eps); refined to ``gap``, or to a percent once ``claim`` is decided.
 
-    Where there is far more noise than ``claim`` needs, only an upper bound (lighter.py).
+    ``auto`` is ``light`` where all the noise would take very long.
     """
     eps = not_negative("eps", eps)
     if tier not in get_args(Tier):
         raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
     notary = Notary(mechanism, releases)
-    if claim is not None and heavy(mechanism) and notary.disclosed is None:
+    light = tier == "light" or (tier == "auto" and heavy(mechanism))
+    tier = "auto" if tier == "light" else tier
+    if light and claim is not None and notary.disclosed is None:
         factor = light_enough(mechanism, eps, releases, claim)
         if factor > 1:
-            light = prove(
+            less = prove(
                 lightened(mechanism, factor),
                 eps,
                 releases=releases,
@@ -91,9 +94,9 @@ def prove(
                 deadline=deadline,
                 report=report,
             )
-            if light.enclosure.upper <= claim:
-                enclosure = Enclosure(0.0, light.enclosure.upper)
-                return replace(light, enclosure=enclosure, exact=False, lighter=True)
+            if less.enclosure.upper <= claim:
+                enclosure = Enclosure(0.0, less.enclosure.upper)
+                return replace(less, enclosure=enclosure, exact=False, lighter=True)
 
     def guess() -> float:
         try:

@@ -166,7 +166,8 @@ def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:
         honest=request.honest,
         settings={"method": request.method},
     )
-    return Generated(certify(uncertified, tier=request.tier, report=say), None, ())
+    tier = "light" if request.tier == "auto" else request.tier
+    return Generated(certify(uncertified, tier=tier, report=say), None, ())
 
 
 def _draft(file: ParameterFile, target: Target) -> Draft:

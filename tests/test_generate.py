@@ -75,7 +75,7 @@ def test_resume_does_not_get_worse(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["theorem", "dominance"])
 def test_the_papers_methods_give_certified_files(method: str) -> None:
-    made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=6, method=method))
+    made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=3, method=method))
     certificate = made.file.certificate
     assert certificate is not None
     assert certificate.delta_upper < 1e-9
