@@ -7,7 +7,6 @@ the budget, 130 interrupted.
 from __future__ import annotations
 
 import errno
-import math
 import os
 import select
 import sys
@@ -18,7 +17,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from accounting import AccountingError, Undecided, Violated
+from paramsearch import cli_search
 from paramsearch import profile as profiles
+from paramsearch.cli_options import Gap, Machine, Tier
 
 if TYPE_CHECKING:
     from accounting import proof
@@ -33,17 +34,6 @@ app = typer.Typer(
 )
 
 
-Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
-Tier = Annotated[
-    str,
-    typer.Option(
-        help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
-        "ball for the worst pairs, fast for the others; auto: ball up to max_value 256, then "
-        "mixed, and fast for more than 4 releases; light: an upper bound "
-        "for less noise, where there is far more than needed."
-    ),
-]
-Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Honest = Annotated[float | None, typer.Option(help="Only this fraction of the users adds noise.")]
 
 
@@ -186,157 +176,13 @@ def certify(
     )
 
 
-@app.command()
-def generate(
-    n: Annotated[int, typer.Option(help="Users.")],
-    eps: Annotated[float, typer.Option(help="The guarantee's eps.")],
-    delta: Annotated[float, typer.Option(help="The guarantee's delta.")],
-    max_value: Annotated[int, typer.Option(help="Inputs are the integers 0..K.", metavar="K")],
-    central_fraction: Annotated[
-        float | None,
-        typer.Option(help="eps of the central noise over eps: error against messages. [0.9]"),
-    ] = None,
-    max_rmse: Annotated[
-        float | None, typer.Option(help="Allow this error of the sum, instead of the fraction.")
-    ] = None,
-    objective: Annotated[str, typer.Option(help="messages or bits.")] = "messages",
-    method: Annotated[
-        str,
-        typer.Option(help="search; or what the paper has: dominance (its program), theorem."),
-    ] = "search",
-    releases: Annotated[int, typer.Option(help="Certify T releases, the same change in each.")] = 1,
-    honest: Annotated[
-        float, typer.Option(help="Certify when only this fraction of the users adds noise.")
-    ] = 1.0,
-    tries: Annotated[int, typer.Option(help="Families to try; fixes the result with --seed.")] = 80,
-    budget: Annotated[
-        float | None, typer.Option(help="Seconds after which no further family is tried.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the file that --output names.")
-    ] = False,
-    tier: Tier = "auto",
-    json: Annotated[bool, typer.Option("--json", help="The file itself on stdout.")] = False,
-) -> None:
-    """Find the cheapest configuration for a problem and write it as a certified parameter file.
-
-    Adjacency is substitution: one user's input changes from any value to any other.
-    """
-    from paramsearch.generate_command import run_generate
-    from paramsearch.generation import Method, Request
-    from paramsearch.search.target import Objective
-
-    request = Request(
-        n=n,
-        eps=eps,
-        delta=delta,
-        max_value=max_value,
-        central_fraction=central_fraction,
-        max_rmse=max_rmse,
-        objective=cast("Objective", objective),
-        method=cast("Method", method),
-        releases=releases,
-        honest=honest,
-        seed=seed,
-        tries=tries,
-        budget=math.inf if budget is None else budget,
-        tier=cast("proof.Tier", tier),
-    )
-    raise typer.Exit(run_generate(request, output=output, resume=resume, as_json=json))
-
-
-@app.command()
-def pareto(
-    n: Annotated[int, typer.Option(help="Users.")],
-    eps: Annotated[float, typer.Option(help="The guarantee's eps.")],
-    delta: Annotated[float, typer.Option(help="The guarantee's delta.")],
-    max_value: Annotated[int, typer.Option(help="Inputs are the integers 0..K.", metavar="K")],
-    fraction: Annotated[
-        list[float] | None,
-        typer.Option(help="A central fraction; may be repeated. [0.05 ... 0.99]"),
-    ] = None,
-    tries: Annotated[int, typer.Option(help="Families to try for each point.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder for the parameter files.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also draw the front: FILE.png, .svg or .pdf.")
-    ] = None,
-    json: Machine = False,
-) -> None:
-    """Messages against error: a certified file for each central fraction from 0.05 to 0.99."""
-    from paramsearch.generate_command import FRACTIONS, run_pareto
-    from paramsearch.generation import Request
-
-    request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
-    fractions = sorted(set(fraction or FRACTIONS))
-    raise typer.Exit(
-        run_pareto(request, fractions=fractions, folder=output, plot=plot, as_json=json)
-    )
-
-
-@app.command()
-def generate_real(
-    n: Annotated[int, typer.Option(help="Users.")],
-    eps: Annotated[float, typer.Option(help="The guarantee's eps.")],
-    delta: Annotated[float, typer.Option(help="The guarantee's delta.")],
-    zeta: Annotated[
-        float | None,
-        typer.Option(help="Allow the error of the Laplace mechanism with (1 - zeta) eps."),
-    ] = None,
-    max_rmse: Annotated[
-        float | None, typer.Option(help="Allow this error of the sum of values in [0, 1].")
-    ] = None,
-    tries: Annotated[int, typer.Option(help="Families to try; fixes the result with --seed.")] = 40,
-    budget: Annotated[
-        float | None, typer.Option(help="Seconds after which no further family is tried.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The file itself on stdout.")] = False,
-) -> None:
-    """For real values in [0, 1]: choose the rounding and the central noise for the fewest bits."""
-    from paramsearch.generate_command import run_real
-    from paramsearch.generation import Request
-    from paramsearch.real import RealProblem
-
-    request = Request(
-        n=n,
-        eps=eps,
-        delta=delta,
-        max_value=1,
-        objective="bits",
-        seed=seed,
-        tries=tries,
-        budget=math.inf if budget is None else budget,
-    )
-    problem = RealProblem.of(n=n, eps=eps, delta=delta, zeta=zeta, max_rmse=max_rmse)
-    raise typer.Exit(run_real(problem, request, output=output, as_json=json))
-
-
-@app.command()
-def rescale(
-    file: Annotated[Path, typer.Argument(help="A parameter file.")],
-    n: Annotated[int, typer.Option(help="The new number of users.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
-    ] = None,
-    tier: Tier = "auto",
-    json: Annotated[bool, typer.Option("--json", help="The file itself on stdout.")] = False,
-) -> None:
-    """The same noise for another number of users: no search, certified again."""
-    from paramsearch.audit_command import run_rescale
-
-    raise typer.Exit(
-        run_rescale(file, n=n, output=output, tier=cast("proof.Tier", tier), as_json=json)
-    )
+for command in (
+    cli_search.generate,
+    cli_search.generate_real,
+    cli_search.pareto,
+    cli_search.rescale,
+):
+    app.command()(command)
 
 
 @app.command()

@@ -1,0 +1,19 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
+Tier = Annotated[
+    str,
+    typer.Option(
+        help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
+        "ball for the worst pairs, fast for the others; auto: ball up to max_value 256, then "
+        "mixed, and fast for more than 4 releases; light: an upper bound "
+        "for less noise, where there is far more than needed."
+    ),
+]
+Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
