@@ -27,9 +27,11 @@ from paramsearch.search.model import Model
 _MOST_PARTS = 3
 _GROWTH = 10
 """Ones that a move may add to an atom."""
+_PER_VALUE = 80
+"""Moves of one atom, those with the fewest elements first."""
 _LEAST_SHARE = 1e-3
 """Pairs with a smaller share of the multipliers are not looked at."""
-_MOST_FACTORS = 400_000
+_MOST_FACTORS = 600_000
 _CREDIT, _DEBIT = -1.5, 8.0
 """Changes of log delta are counted within these limits: multipliers are local."""
 
@@ -43,23 +45,24 @@ class Move:
     parts: Parts
 
 
-def _candidates(draft: Draft) -> Iterator[tuple[int, Parts]]:
-    values = list(draft.parts)
-    for value, parts in draft.parts.items():
-        allowed = [other for other in values if other not in draft.dependents[value]]
+def _candidates(draft: Draft, values: list[int]) -> Iterator[tuple[int, Parts]]:
+    for value in values:
+        parts = draft.parts[value]
+        allowed = [other for other in draft.parts if other not in draft.dependents[value]]
         found: set[Parts] = set()
         for i in range(-1, len(parts)):
             base = parts[:i] + parts[i + 1 :] if i >= 0 else parts
             found.add(base)
             found.update(tuple(sorted((*base, other))) for other in allowed)
-        most = len(parts) + abs(draft.ones(value)) + _GROWTH
-        for new in sorted(found - {parts}):
-            if len(new) <= _MOST_PARTS and len(new) + abs(value + sum(new)) <= most:
-                yield value, new
+        most = draft.size(value) + _GROWTH
+        sizes = {new: 1 + len(new) + abs(value + sum(new)) for new in found - {parts}}
+        fitting = [new for new in sizes if len(new) <= _MOST_PARTS and sizes[new] <= most]
+        for new in sorted(fitting, key=lambda new: (sizes[new], new))[:_PER_VALUE]:
+            yield value, new
 
 
-def foretell(draft: Draft, model: Model, solution: Solution, allowed: int = 10**9) -> list[Move]:
-    """The promising moves, best first; ``allowed`` limits how many are judged."""
+def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
+    """All moves, best first; in large families those of the most expensive atoms."""
     share = solution.multipliers / solution.multipliers.sum()
     active = np.flatnonzero(share > _LEAST_SHARE)
     all_pairs = ordered_pairs(draft.max_value + 1)
@@ -71,7 +74,9 @@ def foretell(draft: Draft, model: Model, solution: Solution, allowed: int = 10**
     owner: list[tuple[int, int]] = []
     moves: list[tuple[int, Parts]] = []
     total = 0
-    for value, parts in _candidates(draft):
+    messages = model.size * np.exp(solution.x[0])
+    dearest = sorted(draft.parts, key=lambda value: -messages[position[value]])
+    for value, parts in _candidates(draft, dearest):
         change = _own_change(draft, value, parts)
         for t, (j, k) in enumerate(pairs):
             times = draft.influence[j].get(value, 0) - draft.influence[k].get(value, 0)
@@ -84,7 +89,7 @@ def foretell(draft: Draft, model: Model, solution: Solution, allowed: int = 10**
                 owner.append((len(moves), t))
                 total += len(moved)
         moves.append((value, parts))
-        if total > _MOST_FACTORS or len(moves) >= allowed:
+        if total > _MOST_FACTORS:
             break
     entries = [{position[key]: entry for key, entry in shift.items() if entry} for shift in shifts]
     workload = pair_workload(
