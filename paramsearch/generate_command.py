@@ -9,12 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from accounting import InvalidParameter
+from accounting import AccountingError, InvalidParameter
 from accounting.enclosure import at_least, at_most, exactly
+from accounting.proof import Tier
 from accounting.protocol import LARGEST_VALUE
+from paramsearch.auditor import consistent
+from paramsearch.certification import certify
 from paramsearch.display import Fact, claim, progress, show
 from paramsearch.files import check_writable, destination
-from paramsearch.generation import Generated, Request, generate
+from paramsearch.generation import Generated, Request, Say, generate
 from paramsearch.parameter_file import ParameterFile, dumps, load, save
 from paramsearch.real import RealProblem, Rounding
 from paramsearch.search.central import by_fraction
@@ -33,9 +36,9 @@ def run_generate(request: Request, *, output: Path | None, resume: bool, as_json
     begun = time.monotonic()
     with progress("generate") as say:
         made = generate(request, resume=start, say=say)
-    if start is not None and start.cost.noise_messages <= made.file.cost.noise_messages:
-        made = replace(made, file=start, useless=None, kept=True)
-    elif output is not None:
+        if start is not None and _as_good(start, made.file):
+            made = _proved(start, made, request.tier, say)
+    if output is not None and not made.kept:
         save(made.file, output)
     if as_json:
         print(dumps(made.file), end="")
@@ -57,6 +60,26 @@ def _resumable(path: Path, request: Request) -> ParameterFile:
                 f"{getattr(request, name)}; give the options it was made with, or another --output"
             )
     return file
+
+
+def _as_good(old: ParameterFile, new: ParameterFile) -> bool:
+    """No more bits and messages, and no more error."""
+    return (
+        old.cost.noise_messages <= new.cost.noise_messages
+        and old.cost.bits_per_user <= new.cost.bits_per_user
+        and old.error.rmse <= new.error.rmse * (1 + 1e-9)
+    )
+
+
+def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Say) -> Generated:
+    """The old file if its claim is proved here and now; what it says of itself is not enough."""
+    say("proving the old file")
+    try:
+        consistent(old)
+        certify(old, tier=tier, report=say)
+    except AccountingError:
+        return made
+    return made if old.certificate is None else replace(made, file=old, useless=None, kept=True)
 
 
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:

@@ -133,6 +133,13 @@ def generate(
     A KeyboardInterrupt ends the search and the best candidate so far is certified; a second one is
     passed on.
     """
+    try:
+        return _generate(request, resume, say)
+    except TooLarge as error:
+        raise Undecided(str(error)) from error
+
+
+def _generate(request: Request, resume: ParameterFile | None, say: Say) -> Generated:
     target = request.target()
     if request.method != "search":
         return _by_the_paper(request, target, say)
@@ -141,8 +148,6 @@ def generate(
     interrupted = False
     try:
         best = search.run(None if resume is None else _draft(resume, target))
-    except TooLarge as error:
-        raise Undecided(str(error)) from error
     except KeyboardInterrupt:
         if search.best is None:
             raise

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from accounting import InvalidParameter, Protocol
+from accounting.configuration import Proposal
 from accounting.proof import configuration
-from paramsearch import Request, audit, generate, load
+from paramsearch import Request, audit, generate, load, parameters, save
+from paramsearch.certification import reassembled
 from paramsearch.real import RealProblem
 
 PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6")
@@ -71,6 +73,22 @@ def test_resume_does_not_get_worse(tmp_path: Path) -> None:
     assert "has eps = 1.0, not 2.0" in other.stderr
     missing = run(*arguments[:-1], str(tmp_path / "none.json"), "--resume")
     assert missing.returncode == 2
+
+
+def test_resume_believes_nothing(tmp_path: Path) -> None:
+    """A cheaper file without a proof, and one with more error, do not survive."""
+    good = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1)).file
+    atoms = [(good.atoms[0].atom, good.atoms[0].r, 0.9)]
+    weak = parameters(Proposal(1, tuple(atoms), 0.9, 1.0, 1e-6, 1000))
+    forged = reassembled(weak, good.certificate)
+    noisy = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, central_fraction=0.3)).file
+    for file in (weak, forged, noisy):
+        path = tmp_path / "file.json"
+        save(file, path)
+        done = run("generate", *PROBLEM, "--max-value", "1", "--resume", "-o", str(path))
+        assert done.returncode == 0, done.stderr
+        assert load(path).cost == good.cost
+        assert audit(load(path)).verdict == "certified"
 
 
 @pytest.mark.parametrize("method", ["theorem", "dominance"])
