@@ -17,7 +17,13 @@ from accounting.noise import NoiseSum
 
 LARGEST_STEP = 34.0
 """Of eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
-_KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms"}
+LARGEST_DIMENSION = (1 << 31) - 1
+_KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension"}
+
+
+def dimension_of(value: int) -> int:
+    """1 for numbers, more for vectors."""
+    return whole("dimension", value, least=1, most=LARGEST_DIMENSION)
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,8 @@ class Configuration:
     """Noise for every atom of a family, and NB(1, e^{-eps_central / max_value}) on +1 and on -1.
 
     ``eps``, ``delta`` and ``n`` are what the configuration claims; the evaluators need only ``eps``
-    and take any other on request.
+    and take any other on request.  With ``dimension`` > 1 inputs are vectors with at most one
+    non-zero coordinate, and every coordinate has all this noise to itself.
     """
 
     family: Family
@@ -34,8 +41,10 @@ class Configuration:
     eps: float | None = None
     delta: float | None = None
     n: int | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension", dimension_of(self.dimension))
         object.__setattr__(self, "eps_central", positive("eps_central", self.eps_central))
         if self.eps_central / self.family.max_value > LARGEST_STEP:
             raise InvalidParameter(
@@ -61,6 +70,7 @@ class Configuration:
         eps: float | None = None,
         delta: float | None = None,
         n: int | None = None,
+        dimension: int = 1,
     ) -> Configuration:
         """An atom listed more than once carries the sum of the listed noises."""
         parts: dict[Atom, list[NegativeBinomial]] = {}
@@ -68,7 +78,7 @@ class Configuration:
             parts.setdefault(atom(elements), []).append(noise)
         family = Family(max_value, tuple(parts))
         noise_of = {elements: NoiseSum.of(listed) for elements, listed in parts.items()}
-        return Configuration(family, noise_of, eps_central, eps=eps, delta=delta, n=n)
+        return Configuration(family, noise_of, eps_central, eps, delta, n, dimension)
 
     @property
     def max_value(self) -> int:
@@ -86,13 +96,13 @@ class Configuration:
 
     @property
     def noise_messages(self) -> float:
-        """2 E[central] + sum of |s| E[D^s], over all users."""
+        """2 E[central] + sum of |s| E[D^s], over all users and coordinates."""
         atoms = math.fsum(len(s) * noise.mean for s, noise in self.noise.items())
-        return 2 / math.expm1(self.step) + atoms
+        return self.dimension * (2 / math.expm1(self.step) + atoms)
 
     @property
     def mse(self) -> float:
-        """The variance of DLap(step): 2q/(1-q)^2."""
+        """The variance of DLap(step), 2q/(1-q)^2, of every coordinate."""
         return 0.5 / math.sinh(self.step / 2) ** 2
 
 
@@ -123,6 +133,7 @@ class Proposal:
     eps: float | None
     delta: float | None
     n: int | None
+    dimension: int = 1
 
     @staticmethod
     def of(data: Any) -> Proposal:
@@ -149,6 +160,7 @@ class Proposal:
             None if eps is None else not_negative("eps", eps),
             None if delta is None else probability("delta", delta),
             None if n is None else whole("n", n, least=1),
+            dimension_of(data.get("dimension", 1)),
         )
 
     def configuration(self) -> Configuration:
@@ -165,6 +177,7 @@ class Proposal:
             eps=self.eps,
             delta=self.delta,
             n=self.n,
+            dimension=self.dimension,
         )
 
 

@@ -82,23 +82,23 @@ class Estimator:
         assert workload.central is not None
         self.workload, self.eps, self.delta = workload, eps, delta
         self.central = workload.central
-        n = len(workload.plain)
-        counts = np.diff(workload.start) - 1
-        self.own = workload.factor[workload.start[1:] - 1] - n
-        keep = np.ones(len(workload.factor), bool)
-        keep[workload.start[1:] - 1] = False
-        self.factor = workload.factor[keep]
-        self.start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        places = np.flatnonzero(workload.factor >= len(workload.plain))
+        self.own = workload.factor[places] - len(workload.plain)
+        self.own_pair = np.searchsorted(workload.start, places, side="right") - 1
+        self.moves = len(self.own) > workload.pairs
         self.geometric = np.zeros(len(workload.noises))
         self.geometric[self.central.noise] = math.exp(-2 * self.central.step)
-        self.slack = eps - self._central_loss(self.central.mix[:, 0])[self.own]
+        self.slack = eps - self._central_loss()
 
-    def _central_loss(self, m: IntArray) -> FloatArray:
-        """About the largest loss of the central noise that matters, for |kappa| = m."""
-        loss, t = self.central.step * m, self.workload.releases
+    def _central_loss(self) -> FloatArray:
+        """About the largest loss of the central noise that matters, of every pair."""
+        loss, t = self.central.step * self.central.mix[self.own, 0], self.workload.releases
         z = math.sqrt(2 * math.log(1 / self.delta))
-        spread = t * loss * np.tanh(loss / 2) + z * loss * math.sqrt(t)
-        return np.asarray(np.minimum(t * loss, np.minimum(spread, 0.98 * self.eps)))
+        most, mean, square = (
+            np.bincount(self.own_pair, t * value, self.workload.pairs)
+            for value in (loss, loss * np.tanh(loss / 2), loss**2)
+        )
+        return np.asarray(np.minimum(most, np.minimum(mean + z * np.sqrt(square), 0.98 * self.eps)))
 
     def log_delta(self, parameters: FloatArray, pairs: IntArray | None = None) -> FloatArray:
         """Estimates of log delta of the given pairs, all by default."""
@@ -145,7 +145,8 @@ class Estimator:
         """Positions in ``pairs`` with similar slack, in blocks."""
         slack = self.slack[pairs]
         group = np.floor(np.log(slack / slack.min()) / math.log(_SPAN)).astype(np.int64)
-        order = np.lexsort((self.own[pairs], group))
+        last = self.workload.factor[self.workload.start[pairs + 1] - 1]
+        order = np.lexsort((last, group))
         blocks = []
         for g in range(int(group.max(initial=0)) + 1):
             members = order[group[order] == g]
@@ -158,7 +159,7 @@ class Estimator:
         z = math.sqrt(2 * math.log(1 / self.delta))
         step = slack / (z * max(4.2, 1.05 * z - 1.3))  # the smaller delta, the steeper the tail
         below = 3.5 * _SPAN * slack
-        if self.workload.releases > 1:  # no case of the central noise is left out
+        if self.workload.releases > 1 or self.moves:  # no case of the central noise is left out
             below += self.eps
         cells = (below + (3.6 * _SPAN - 1) * slack) / step
         size = next(n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= cells)
@@ -176,69 +177,66 @@ class Estimator:
     ) -> None:
         from accounting.estimate_kernels import mix_spectra, mixed_outliers, pair_estimates
 
-        chosen = pairs[where]
-        counts = np.diff(self.start)[chosen]
+        chosen, workload = pairs[where], self.workload
+        counts = np.diff(workload.start)[chosen]
         start = np.concatenate([[0], np.cumsum(counts)])
-        picks = np.arange(start[-1]) + np.repeat(self.start[chosen] - start[:-1], counts)
-        used, factor = np.unique(self.factor[picks], return_inverse=True)
-        mixes, own = np.unique(self.own[chosen], return_inverse=True)
-        order = np.lexsort(self.central.mix[mixes].T)
-        mix = np.ascontiguousarray(self.central.mix[mixes[order]])
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
+        picks = np.arange(start[-1]) + np.repeat(workload.start[chosen] - start[:-1], counts)
+        used, factor = np.unique(workload.factor[picks], return_inverse=True)
+        n = int(np.searchsorted(used, len(workload.plain)))
+        mixes = self.central.mix[used[n:] - len(workload.plain)]
+        order = np.lexsort(mixes.T)
+        mix = np.ascontiguousarray(mixes[order])
+        rank = np.arange(len(used))
+        rank[n + order] = n + np.arange(len(order))
+        factor = rank[factor]
         low, high = int(mix[:, 1].min()), int(mix.sum(axis=1).max())
         shifts = np.arange(low, high + 1)
         slopes = bool(slope.size)
-        plain = self.workload.plain[used]
+        plain = workload.plain[used[:n]]
         noise = np.concatenate([plain[:, 0], np.full(len(shifts), self.central.noise)])
         moved = np.concatenate([plain[:, 1], shifts])
-        spectra, outliers = self._spectra(noise, moved, grid, tables, slopes)
-        n, kinds, width = len(used), len(spectra), spectra.shape[2]
-        central = np.empty((kinds, len(mix), width), np.complex128)
-        aside = np.empty((len(mix), 3))
+        shifted, outliers = self._spectra(noise, moved, grid, tables, slopes)
+        spectra = np.empty((len(shifted), len(used), shifted.shape[2]), np.complex128)
+        spectra[:, :n] = shifted[:, :n]
+        shifted = np.ascontiguousarray(shifted[:, n:])
+        aside = np.empty((len(mix), 2, 3))
         step, power = self.central.step, grid.power
         terms = mix[:, 0].copy()
-        if self.workload.releases == 1:  # the others need more than twice the slack
+        if workload.releases == 1 and not self.moves:  # the others need more than twice the slack
             terms = (0.6 * (self.eps - mix[:, 0] * step) / step).astype(np.int64)
-        shifted, of_shift = np.ascontiguousarray(spectra[:, n:]), outliers[n:]
 
         def mixing(a: int, b: int) -> None:
-            mix_spectra(shifted, low, mix[a:b], terms[a:b], step, power, central[:, a:b])
-            mixed_outliers(of_shift, low, mix[a:b], step, self.eps, aside[a:b])
+            out = spectra[:, n + a : n + b]
+            mix_spectra(shifted, low, mix[a:b], terms[a:b], step, power, out)
+            mixed_outliers(outliers[n:], low, mix[a:b], step, self.eps, aside[a:b])
 
         in_chunks(mixing, len(mix), smallest=400)
         estimate = np.empty(len(chosen))
-        pieces = np.empty((len(picks) + len(chosen) if slopes else 0, 2))
+        pieces = np.empty((len(picks) if slopes else 0, 2))
         test = grid.test(self.eps, self.delta)
-        own = rank[own]
 
         def work(a: int, b: int) -> None:
             begin, end = start[a], start[b]
             pair_estimates(
                 spectra,
-                outliers,
-                central,
+                outliers[:n],
                 aside,
                 start[a : b + 1] - begin,
                 factor[begin:end],
                 mix,
-                own[a:b],
                 step,
                 self.eps,
-                self.workload.releases,
+                workload.releases,
                 test,
                 estimate[a:b],
-                pieces[begin + a : end + b],
+                pieces[begin:end],
             )
 
         in_chunks(work, len(chosen), smallest=200)
         found[where] = estimate
         if slopes:
-            of = np.full(len(pieces), self.central.noise)
-            own_place = np.zeros(len(pieces), bool)
-            own_place[start[1:] + np.arange(len(chosen))] = True
-            of[~own_place] = plain[factor, 0]
-            row = np.repeat(where, counts + 1)
+            of = np.concatenate([plain[:, 0], np.full(len(mix), self.central.noise)])[factor]
+            row = np.repeat(where, counts)
             for t in range(2):
                 by_pair: FloatArray = slope[:, t]
                 np.add.at(by_pair, (row, of), pieces[:, t])

@@ -200,7 +200,8 @@ def mixed_outliers(
     eps: float,
     out: FloatArray,
 ) -> None:
-    """out[i] = value and two derivatives of what the outliers of W add to the central factor i."""
+    """out[i, 0] = value and two derivatives of what the outliers of W add to the central factor i;
+    out[i, 1] where another such factor has its largest loss."""
     q = math.exp(-step)
     for i in range(mix.shape[0]):
         m, b = mix[i]
@@ -209,25 +210,25 @@ def mixed_outliers(
             weight = q**c / (1.0 + q)
             if 0 < c < m:
                 weight *= 1.0 - q
-            scale = math.exp(eps - (m - 2 * c) * step)
             row = outliers[b + c - lowest]
-            for k in range(row.shape[0]):
-                if row[k, 0] > scale * row[k, 1]:
-                    out[i, 0] += weight * (row[k, 0] - scale * row[k, 1])
-                    for t in range(2):
-                        out[i, 1 + t] += weight * (row[k, 2 + t] - scale * row[k, 4 + t])
+            for other in range(2):
+                scale = math.exp(eps - ((1 + other) * m - 2 * c) * step)
+                for k in range(row.shape[0]):
+                    if row[k, 0] > scale * row[k, 1]:
+                        out[i, other, 0] += weight * (row[k, 0] - scale * row[k, 1])
+                        for t in range(2):
+                            more = row[k, 2 + t] - scale * row[k, 4 + t]
+                            out[i, other, 1 + t] += weight * more
 
 
 @kernel
 def pair_estimates(
-    plain: ComplexArray,
+    spectra: ComplexArray,
     outliers: FloatArray,
-    central: ComplexArray,
     central_outliers: FloatArray,
     start: IntArray,
     factor: IntArray,
     mix: IntArray,
-    own: IntArray,
     step: float,
     eps: float,
     releases: int,
@@ -235,61 +236,62 @@ def pair_estimates(
     out: FloatArray,
     slope: FloatArray,
 ) -> None:
-    """Pair q is the product of plain[0, factor[start[q]:start[q + 1]]] and central[0, own[q]].
+    """Pair q is the product of the rows factor[start[q]:start[q + 1]] of spectra[0].
 
-    out[q] is the estimate; where there are derivative spectra (kinds 1 and 2),
-    slope[start[q] + q + f, t] is the derivative by parameter t of its factor f, the central last.
+    The first rows have ``outliers``, the others are the central factors of ``mix``.  out[q] is the
+    estimate; where there are derivative spectra (kinds 1 and 2), slope[i, t] is the derivative by
+    parameter t of factor[i].
     """
-    kinds, width = plain.shape[0], plain.shape[2]
+    kinds, width = spectra.shape[0], spectra.shape[2]
+    n = outliers.shape[0]
     longest = 1
-    for i in range(own.size):
-        longest = max(longest, start[i + 1] - start[i] + 1)
-    before = np.empty((longest, width), np.complex128)
+    for i in range(out.size):
+        longest = max(longest, start[i + 1] - start[i])
+    before = np.empty((longest + 1, width), np.complex128)
     after = np.empty(width, np.complex128)
     gradient = np.zeros(2)
-    for i in range(own.size):
+    for i in range(out.size):
         lo, count = start[i], start[i + 1] - start[i]
-        where = lo + i
-        m = mix[own[i], 0]
+        m, centrals = 0, 0
         before[0] = 1.0
         for f in range(count):
-            row = plain[0, factor[lo + f]]
+            at = factor[lo + f]
+            if at >= n:
+                m += mix[at - n, 0]
+                centrals += 1
             for k in range(width):
-                before[f + 1, k] = before[f, k] * row[k]
+                before[f + 1, k] = before[f, k] * spectra[0, at, k]
         total = 0.0
         for k in range(width):
-            whole = before[count, k] * central[0, own[i], k]
+            whole = before[count, k]
             after[k] = test[k]
             if releases > 1:
                 after[k] *= releases * whole ** (releases - 1)
             total += (whole * after[k]).real
         total /= releases
-        aside = central_outliers[own[i], 0]
-        if kinds > 1:
-            for t in range(2):
-                s = releases * central_outliers[own[i], 1 + t]
-                for k in range(width):
-                    s += (before[count, k] * central[1 + t, own[i], k] * after[k]).real
-                slope[where + count, t] = s
-            for k in range(width):
-                after[k] *= central[0, own[i], k]
         for f in range(count - 1, -1, -1):
             at = factor[lo + f]
             gradient[:] = 0.0
-            for b in range(outliers.shape[1]):
-                p, q = outliers[at, b, 0], outliers[at, b, 1]
-                if p > 0.0:
-                    dp, dq = outliers[at, b, 2:4], outliers[at, b, 4:6]
-                    aside += outlier_mass(p, q, dp, dq, m, step, eps, gradient)
+            if at >= n:
+                row = central_outliers[at - n, centrals - 1]
+                total += releases * row[0]
+                gradient[:] = row[1:]
+            else:
+                for b in range(outliers.shape[1]):
+                    p, q = outliers[at, b, 0], outliers[at, b, 1]
+                    if p > 0.0:
+                        dp, dq = outliers[at, b, 2:4], outliers[at, b, 4:6]
+                        more = outlier_mass(p, q, dp, dq, m, step, eps, gradient)
+                        total += releases * more
             if kinds > 1:
                 for t in range(2):
                     s = releases * gradient[t]
                     for k in range(width):
-                        s += (before[f, k] * plain[1 + t, at, k] * after[k]).real
-                    slope[where + f, t] = s
+                        s += (before[f, k] * spectra[1 + t, at, k] * after[k]).real
+                    slope[lo + f, t] = s
                 for k in range(width):
-                    after[k] *= plain[0, at, k]
-        out[i] = total + releases * aside
+                    after[k] *= spectra[0, at, k]
+        out[i] = total
 
 
 @kernel

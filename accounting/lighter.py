@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from accounting.estimate import Estimator
 from accounting.notary import ExactNoise, Mechanism
 from accounting.notary.balls import ball, below, precision
 from accounting.protocol import Protocol
+from accounting.rounding import configuration
 from accounting.workload import Workload
 
 HEAVY = 3e7
@@ -44,7 +46,7 @@ def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
         elements: tuple(light for noise in noises for light in part(noise))
         for elements, noises in mechanism.atoms.items()
     }
-    return Mechanism(mechanism.max_value, atoms, mechanism.central)
+    return replace(mechanism, atoms=atoms)
 
 
 def _below(exact: Fraction) -> Fraction:
@@ -71,8 +73,6 @@ def heavy(mechanism: Mechanism) -> bool:
 def light_enough(mechanism: Mechanism, eps: float, releases: int, claim: float) -> int:
     """By how much the odds may be divided with delta still well below ``claim``, by estimates; 1 if
     they should stay."""
-    from accounting.proof import configuration
-
     probability("claim", claim)
     factor = 1
     while factor < _MOST:

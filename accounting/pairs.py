@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -92,19 +93,41 @@ def _with_central(
     return Workload(noises, plain, new_start, merged, CentralMixture(unit, step, mix))
 
 
+def moves(top: int) -> IntArray:
+    """(j, k) with 1 <= j, k <= top, row by row: a value j that becomes k of another coordinate."""
+    j, k = np.divmod(np.arange(top * top), top)
+    pairs: IntArray = np.stack([j, k], axis=1) + 1
+    return pairs
+
+
+def labels(top: int, dimension: int) -> list[tuple[int, ...]]:
+    """The ordered pairs of 0..top; for vectors, the moves to another coordinate after them."""
+    found: list[tuple[int, ...]] = list(map(tuple, ordered_pairs(top + 1).tolist()))
+    if dimension > 1:
+        found += [(j, 0, 0, k) for j, k in moves(top).tolist()]
+    return found
+
+
+def with_moves(workload: Workload, top: int) -> Workload:
+    """All ordered pairs of 0..top, and after them the moves to another coordinate."""
+    pairs = moves(top)
+    two = joined(workload, pairs[:, 0] * top, pairs[:, 1] - 1)  # (j, 0) and (0, k)
+    start = np.concatenate([workload.start, workload.start[-1] + two.start[1:]])
+    return replace(two, start=start, factor=np.concatenate([workload.factor, two.factor]))
+
+
 def joined(workload: Workload, first: IntArray, second: IntArray) -> Workload:
     """Independent products: pair i is pair first[i] of the workload times pair second[i]."""
     a, b = workload.start[first], workload.start[first + 1]
     c, d = workload.start[second], workload.start[second + 1]
     pieces = [
-        np.concatenate([workload.factor[w:x], workload.factor[y:z]])
+        workload.factor[begin:end]
         for w, x, y, z in zip(a, b, c, d, strict=True)
+        for begin, end in ((w, x), (y, z))
     ]
     start = np.concatenate([[0], np.cumsum((b - a) + (d - c))]).astype(np.int64)
     factor = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-    return Workload(
-        workload.noises, workload.plain, start, factor, workload.central, workload.releases
-    )
+    return replace(workload, start=start, factor=factor)
 
 
 def _distinct(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:

@@ -13,25 +13,24 @@ less noise and their lower bounds from parameters rounded towards more.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
 
 from accounting.checks import not_negative
-from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
 from accounting.errors import AccountingError, InvalidFamily, InvalidParameter, Undecided
 from accounting.family import Family
 from accounting.lighter import heavy, light_enough, lightened
-from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
 from accounting.notary.balls import above, ball, below, precision
 from accounting.notary.grid import in_time
-from accounting.notary.notary import Pair, Report
+from accounting.notary.mechanism import Pair
+from accounting.notary.notary import Report
 from accounting.protocol import Protocol
+from accounting.rounding import configuration
 
 Tier = Literal["auto", "ball", "mixed", "fast", "light"]
 LARGEST_BALL = 256
@@ -100,8 +99,7 @@ def prove(
 
     def guess() -> float:
         try:
-            less = configuration(mechanism, noise="less")
-            return Protocol(less, releases).delta(eps, gap=0.5).enclosure.upper
+            return _protocol(mechanism, "less", releases).delta(eps, gap=0.5).enclosure.upper
         except AccountingError:
             return 1.0
 
@@ -131,7 +129,7 @@ def prove(
     near = np.flatnonzero(fast.upper > _NEAR * fast.proof.enclosure.lower)
     if len(near) == 0:  # every bound is 0
         return fast.proof
-    pairs = [fast.pairs[i] for i in near]
+    pairs = [fast.pairs[int(i)] for i in near]
     found = notary.enclose(eps, gap=gap, claim=claim, pairs=pairs, deadline=deadline, report=report)
     others = np.delete(fast.upper, near)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
@@ -160,16 +158,17 @@ def satisfied_eps(
     try:
         if _thinned(mechanism, 1.0, releases, delta / 1000):
             return _by_halving(Notary(mechanism, releases), delta, report)
-        less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
-        high = Protocol(less, releases).epsilon(delta, report=report)
+        less = _protocol(mechanism, "less", releases)
+        more = _protocol(mechanism, "more", releases)
+        high = less.epsilon(delta, report=report)
         if less == more and _deviation(mechanism, 1.0, releases) == 0:
             return high
         limit = 1.01 * high.upper  # the deviation grows with eps: its value here serves below
         extra = _deviation(mechanism, limit, releases)
         if not _enough_central(mechanism):
             stricter = math.nextafter(delta - extra, 0)
-            high = Protocol(less, releases).epsilon(stricter, report=report)
-        low = Protocol(more, releases).epsilon(math.nextafter(delta + extra, 1), report=report)
+            high = less.epsilon(stricter, report=report)
+        low = more.epsilon(math.nextafter(delta + extra, 1), report=report)
     except AccountingError:
         return None
     return Enclosure(low.lower, high.upper) if high.upper <= limit else None
@@ -200,9 +199,12 @@ def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosur
 
 
 def _deviation(mechanism: Mechanism, eps: float, releases: int) -> float:
-    """What the central noise's distance from NB(1, q) may add to delta."""
     with precision(128):
-        return above((1 + ball(eps).exp()) * mechanism.central.deviation() * releases)
+        return above(mechanism.deviation(eps, releases))
+
+
+def _protocol(mechanism: Mechanism, noise: Literal["less", "more"], releases: int) -> Protocol:
+    return Protocol(configuration(mechanism, noise=noise), releases)
 
 
 def _enough_central(mechanism: Mechanism) -> bool:
@@ -234,7 +236,7 @@ def _by_notary(found: Finding) -> Proof:
 @dataclass(frozen=True)
 class _Fast:
     proof: Proof
-    pairs: list[Pair]
+    pairs: Sequence[Pair]
     upper: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
@@ -246,15 +248,16 @@ def _fast(
     gap: float,
     report: Report | None,
 ) -> _Fast:
-    less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
+    less = _protocol(mechanism, "less", releases)
+    more = _protocol(mechanism, "more", releases)
     deviation = _deviation(mechanism, eps, releases)
     added = 0.0 if _enough_central(mechanism) else deviation
     wanted = LOOSE
     while True:
-        upper = Protocol(less, releases).delta(eps, gap=wanted, report=report)
+        upper = less.delta(eps, gap=wanted, report=report)
         lower = upper
         if less != more:
-            lower = Protocol(more, releases).delta(eps, gap=wanted, report=report)
+            lower = more.delta(eps, gap=wanted, report=report)
         below_it, above_it = lower.enclosure.lower, upper.enclosure.upper
         enclosure = _with_deviation(below_it, above_it, deviation, added)
         decided = claim is None or enclosure.upper <= claim or enclosure.lower > claim
@@ -264,14 +267,14 @@ def _fast(
     fewer = releases
     while claim is not None and enclosure.lower <= claim < enclosure.upper and fewer > 8:
         fewer //= 8  # who sees all releases sees these: delta does not decrease with their number
-        part = Protocol(more, fewer).delta(eps, gap=LOOSE, report=report)
+        part = replace(more, releases=fewer).delta(eps, gap=LOOSE, report=report)
         if part.enclosure.lower > below_it:
             below_it, lower = part.enclosure.lower, part
             enclosure = _with_deviation(below_it, above_it, deviation, added)
     proof = Proof(
         eps=eps,
         enclosure=enclosure,
-        worst_pair=_pair(lower.worst_pair if lower.exact else upper.worst_pair),
+        worst_pair=lower.worst_pair if lower.exact else upper.worst_pair,
         exact=upper.exact,
         met=upper.met and lower.met,
         covered={FAST: len(upper.pairs)},
@@ -279,11 +282,7 @@ def _fast(
         deviation=deviation,
     )
     uppers = np.nextafter(upper.upper + added, math.inf) if added else upper.upper
-    return _Fast(proof, [_pair(pair) for pair in upper.pairs], uppers)
-
-
-def _pair(label: tuple[int, ...]) -> Pair:
-    return label[0], label[1]
+    return _Fast(proof, upper.pairs, uppers)
 
 
 def _with_deviation(lower: float, upper: float, deviation: float, added: float) -> Enclosure:
@@ -291,33 +290,3 @@ def _with_deviation(lower: float, upper: float, deviation: float, added: float) 
         low = below(ball(lower) - ball(deviation))
         high = above(ball(upper) + ball(added))
     return Enclosure(max(0.0, low), min(1.0, high))
-
-
-def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Configuration:
-    """The mechanism in doubles, with at most or with at least its noise.
-
-    The central noise is taken as NB(1, q); its deviation from that is counted elsewhere.
-    """
-    round_noise = below if noise == "less" else above
-    with precision(128):
-        atoms = []
-        for elements, parts in mechanism.atoms.items():
-            for part in parts:
-                r = round_noise(part.shape()) if part.r is None else _rounded(part.r, noise)
-                p = _rounded(part.p, noise)
-                atoms.append((elements, NegativeBinomial(r, p)))
-        if mechanism.central.step is not None:
-            exact = mechanism.central.step * mechanism.max_value
-            eps_central = _rounded(exact, "more" if noise == "less" else "less")
-        else:
-            central = mechanism.central.loss() * mechanism.max_value
-            eps_central = above(central) if noise == "less" else below(central)
-    return Configuration.of(mechanism.max_value, atoms, eps_central=eps_central)
-
-
-def _rounded(exact: Fraction, noise: Literal["less", "more"]) -> float:
-    """The nearest double that is not larger, or not smaller."""
-    number = float(exact)
-    if noise == "less":
-        return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)
-    return number if Fraction(number) >= exact else math.nextafter(number, math.inf)

@@ -23,7 +23,7 @@ from accounting.family import UNIT
 from accounting.negative_binomial import NegativeBinomial
 from accounting.noise import NoiseSum
 from accounting.pair_terms import Bounds
-from accounting.pairs import differences, joined, ordered_pairs, protocol_workload
+from accounting.pairs import differences, labels, protocol_workload, with_moves
 from accounting.workload import Workload
 
 Report = Callable[[str], None]
@@ -35,7 +35,7 @@ LARGEST_VALUE = 4096
 class Delta:
     """The divergence at one eps: of the worst pair, and of every pair.
 
-    ``worst_pair`` (four values for ``sparse``) attains ``enclosure.lower``; no pair exceeds
+    ``worst_pair`` attains ``enclosure.lower``; no pair exceeds
     ``enclosure.upper``.  ``exact`` is False for a family with more atoms than values: then only the
     upper bounds mean anything.
     ``met`` says whether the gap that was asked for was reached.
@@ -57,6 +57,9 @@ class Protocol:
 
     With ``releases`` = T every answer is for T releases in which the same user makes the same
     change (exact_view.md, Theorem 3); changes that differ between releases are not covered.
+
+    A pair is (j, k), the input j that becomes k; for vectors (the configuration has a dimension),
+    (j, 0, 0, k) besides, the value j >= 1 of one coordinate that becomes k >= 1 of another.
     """
 
     configuration: Configuration
@@ -67,14 +70,20 @@ class Protocol:
 
     @cached_property
     def workload(self) -> Workload:
-        """All ordered pairs (j, k)."""
+        """All ordered pairs."""
         top = self.configuration.max_value
         if top > LARGEST_VALUE:
             raise TooLarge(
                 f"max_value = {top} has {top * (top + 1):,} ordered pairs; all pairs are evaluated "
                 f"up to max_value = {LARGEST_VALUE}, single pairs beyond"
             )
-        return self._pairs_of(np.arange(top + 1))
+        single = self._pairs_of(np.arange(top + 1))
+        return with_moves(single, top) if self.configuration.dimension > 1 else single
+
+    @property
+    def pairs(self) -> list[tuple[int, ...]]:
+        """The labels of the workload's pairs."""
+        return labels(self.configuration.max_value, self.configuration.dimension)
 
     @cached_property
     def noises(self) -> tuple[NoiseSum, ...]:
@@ -97,8 +106,7 @@ class Protocol:
         self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
     ) -> Delta:
         """delta(eps) over all ordered pairs; the worst one to relative gap ``gap``."""
-        pairs = ordered_pairs(self.configuration.max_value + 1)
-        return self._answer(self.workload, pairs.tolist(), eps, gap, absolute, report)
+        return self._answer(self.workload, self.pairs, eps, gap, absolute, report)
 
     def pair(
         self, j: int, k: int, eps: float, *, gap: float = 0.01, absolute: float = 0.0
@@ -117,29 +125,16 @@ class Protocol:
     def sparse(
         self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
     ) -> Delta:
-        """1-sparse vectors: one coordinate loses the value j, another gains k (j, k >= 1), or one
-        coordinate changes from j to k.  Pairs are (j, 0, 0, k) and (j, k)."""
-        top = self.configuration.max_value
-        j, k = (x.ravel() + 1 for x in np.divmod(np.arange(top * top), top))
-        two = joined(self.workload, j * top, k - 1)
-        n = self.workload.pairs
-        workload = Workload(
-            two.noises,
-            two.plain,
-            np.concatenate([self.workload.start, self.workload.start[-1] + two.start[1:]]),
-            np.concatenate([self.workload.factor, two.factor]),
-            two.central,
-            two.releases,
+        """delta(eps) for vectors with at most one non-zero coordinate."""
+        vectors = replace(self.configuration, dimension=max(2, self.configuration.dimension))
+        return Protocol(vectors, self.releases).delta(
+            eps, gap=gap, absolute=absolute, report=report
         )
-        assert workload.pairs == n + top * top
-        labels = [tuple(pair) for pair in ordered_pairs(top + 1).tolist()]
-        labels += [(int(a), 0, 0, int(b)) for a, b in zip(j, k, strict=True)]
-        return self._answer(workload, labels, eps, gap, absolute, report)
 
     def _answer(
         self,
         workload: Workload,
-        labels: Sequence[Sequence[int]],
+        pairs: Sequence[tuple[int, ...]],
         eps: float,
         gap: float,
         absolute: float,
@@ -159,10 +154,10 @@ class Protocol:
         return Delta(
             eps=eps,
             enclosure=enclosure,
-            worst_pair=tuple(labels[worst]),
+            worst_pair=pairs[worst],
             exact=exact,
             met=not exact or width <= max(gap * enclosure.upper, absolute),
-            pairs=[tuple(label) for label in labels],
+            pairs=pairs,
             lower=found.lower,
             upper=found.upper,
         )

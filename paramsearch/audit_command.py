@@ -17,7 +17,7 @@ from accounting.proof import Proof, Tier
 from paramsearch import signature
 from paramsearch.auditor import EXIT_CODE, Audit, audit, consistent, read
 from paramsearch.certification import certify, parameters, rescaled
-from paramsearch.display import Fact, claim, progress, show
+from paramsearch.display import Fact, change_in_words, claim, claimed, progress, show
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
 
@@ -102,6 +102,7 @@ def _machine(
         "worst_pair": list(proof.worst_pair) if proof else None,
         "adjacency": "substitution",
         "max_value": found.mechanism.max_value,
+        "dimension": found.mechanism.dimension,
         "releases": found.releases,
         "honest": found.honest,
         "proof": dict(proof.covered) if proof else {},
@@ -123,8 +124,16 @@ def _person(
     found: Audit, document: ParameterFile | Proposal, signed: str | None, report: Path | None
 ) -> Iterator[Fact]:
     yield "verdict", found.verdict, _COLOUR[found.verdict]
-    point = {"eps": found.eps, "delta": found.delta}
-    yield "claim", claim(**point, releases=found.releases, honest=found.honest)
+    yield (
+        "claim",
+        claim(
+            eps=found.eps,
+            delta=found.delta,
+            releases=found.releases,
+            honest=found.honest,
+            dimension=found.mechanism.dimension,
+        ),
+    )
     if found.proof is not None:
         yield from _proof(found.proof)
     if found.verdict != "certified":
@@ -167,8 +176,7 @@ def _proof(proof: Proof) -> Iterator[Fact]:
             "delta",
             f"between {at_least(lower)} and {at_most(upper)} at eps = {exactly(proof.eps)}",
         )
-    j, k = proof.worst_pair
-    yield "worst pair", f"input {j} becomes {k}"
+    yield "worst pair", change_in_words(proof.worst_pair)
     parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
     bits = f", {proof.precision} bits" if proof.precision else ""
     yield "proof", ", ".join(parts) + bits
@@ -221,12 +229,9 @@ def _delivered(certified: ParameterFile, output: Path | None, as_json: bool) -> 
         return 0
     certificate = certified.certificate
     assert certificate is not None
-    problem, cost = certified.problem, certified.cost
-    what = claim(
-        eps=problem.eps, delta=problem.delta, releases=problem.releases, honest=problem.honest
-    )
+    cost = certified.cost
     print(
-        f"certified {what}: delta is at most {at_most(certificate.delta_upper)}; "
+        f"certified {claimed(certified)}: delta is at most {at_most(certificate.delta_upper)}; "
         f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
         f"user; written to {output}"
     )

@@ -31,6 +31,7 @@ from accounting.notary.grid import in_time
 from accounting.notary.notary import DISJOINT, Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
+from paramsearch.display import change_in_words
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
 Verdict = Literal["certified", "violated", "undecided"]
@@ -85,7 +86,7 @@ def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
         noise = (ExactNoise(p=Fraction(p), r=Fraction(r)),) if r > 0 and p > 0 else ()
         atoms[elements] = (*atoms.get(elements, ()), *noise)
     step = Fraction(document.eps_central) / document.max_value
-    return Mechanism(document.max_value, atoms, ExactCentral(step=step))
+    return Mechanism(document.max_value, atoms, ExactCentral(step=step), document.dimension)
 
 
 def audit(
@@ -158,16 +159,13 @@ def audit(
             confirmed = document.certificate.delta_upper >= proof.enclosure.upper
         if wrong is not None:
             return answer("violated", wrong, proof)
-    j, k = proof.worst_pair
+    worst = change_in_words(proof.worst_pair)
     if proof.enclosure.upper <= claim_delta:
         return answer("certified", f"delta is at most {at_most(proof.enclosure.upper)}", proof)
     if proof.enclosure.lower > claim_delta:
-        seen = f"input {j} becoming {k} has delta at least {at_least(proof.enclosure.lower)}"
+        seen = f"delta is at least {at_least(proof.enclosure.lower)} where {worst}"
         if DISJOINT in proof.covered:
-            why = unprotected(mechanism)
-            seen = (
-                f"no noise hides the message of input {j}, delta is 1 for the change to {k}: {why}"
-            )
+            seen = f"delta is 1 where {worst}, no noise hides it: {unprotected(mechanism)}"
         return answer("violated", seen, proof)
     remedy = f"a --gap below {gap:g} may decide it"
     if time.monotonic() > deadline:

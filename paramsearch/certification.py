@@ -6,7 +6,7 @@ import math
 import platform
 from fractions import Fraction
 from importlib import metadata
-from typing import Any
+from typing import Any, cast
 
 from flint import arb
 
@@ -18,6 +18,7 @@ from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove, unprotected
+from paramsearch.display import change_in_words
 from paramsearch.parameter_file import (
     AtomNoise,
     CentralNoise,
@@ -27,6 +28,7 @@ from paramsearch.parameter_file import (
     ParameterFile,
     Problem,
     Provenance,
+    VectorProblem,
     refusals,
     sealed,
 )
@@ -55,7 +57,8 @@ def parameters(
     With ``honest`` < 1 everybody adds so much more noise that this fraction of the users suffices.
     """
     with refusals("the problem"):
-        problem = Problem(
+        problem = problem_of(
+            proposal.dimension,
             n=whole("n", _given("n", n, proposal.n), least=1),
             max_value=proposal.max_value,
             eps=not_negative("eps", _given("eps", eps, proposal.eps)),
@@ -102,6 +105,13 @@ def fraction(value: float) -> float:
     return number
 
 
+def problem_of(dimension: int, **fields: Any) -> Problem:
+    """Of integers, or of vectors."""
+    if dimension == 1:
+        return Problem(**fields)
+    return VectorProblem(**fields, dimension=dimension)
+
+
 def _given(name: str, option: Any, stated: Any) -> Any:
     value = option if option is not None else stated
     if value is None:
@@ -129,6 +139,7 @@ def assemble(
     with precision(_BITS), refusals("the parameters"):
         q = ball(central.p)
         central_mean = central.share() * q / (1 - q)
+        dimension = problem.dimension if isinstance(problem, VectorProblem) else 1
         noise = 2 * central_mean
         entries = []
         for elements, part in atoms:
@@ -146,10 +157,11 @@ def assemble(
                 )
             )
         alphabet = _alphabet(problem.max_value, [elements for elements, _ in atoms])
-        bits = max(1, (len(alphabet) - 1).bit_length())
+        bits = max(1, (dimension * len(alphabet) - 1).bit_length())
+        noise *= dimension
         per_user = 1 + noise / problem.n
         mse = 2 * central_mean / (1 - q)
-        half = ball(problem.eps) / (2 * problem.max_value)
+        half = ball(problem.eps) / (2 * problem.max_value * min(dimension, 2))
         ratio = (mse * 2).sqrt() * half.sinh()
         return sealed(
             problem=problem,
@@ -212,7 +224,8 @@ def rescaled(file: ParameterFile, n: int) -> ParameterFile:
     What the view contains does not depend on n, only who adds which part of it.
     """
     with refusals("the problem"):
-        problem = Problem(**{**file.problem.model_dump(), "n": whole("n", n, least=1)})
+        known = {**file.problem.model_dump(), "n": whole("n", n, least=1)}
+        problem = type(file.problem)(**known)
     return _assembled_for(file, problem, None)
 
 
@@ -247,15 +260,13 @@ def certify(
     except TooLarge as error:
         raise Undecided(str(error)) from error
     bounds = f"delta at eps = {problem.eps:g} lies in {proof.enclosure}"
-    j, k = proof.worst_pair
+    worst = change_in_words(proof.worst_pair)
     if proof.enclosure.lower == 1:
-        raise Violated(
-            f"delta is 1 for input {j} becoming {k}: no noise hides it; {unprotected(mechanism)}"
-        )
+        raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
     if proof.enclosure.lower > problem.delta:
         raise Violated(
-            f"{bounds}, above the claimed {problem.delta:g}: input {j} becoming {k} gives too much "
-            "away; add noise, or claim a larger delta"
+            f"{bounds}, above the claimed {problem.delta:g}: too much is given away where {worst}; "
+            "add noise, or claim a larger delta"
         )
     if proof.enclosure.upper > problem.delta:
         raise Undecided(
@@ -270,7 +281,7 @@ def certificate_of(proof: Proof) -> Certificate:
         eps=proof.eps,
         delta_lower=proof.enclosure.lower,
         delta_upper=proof.enclosure.upper,
-        worst_pair=proof.worst_pair,
+        worst_pair=cast("tuple[int, int]", proof.worst_pair),  # or four, which pydantic checks
         proof=dict(proof.covered),
         precision=proof.precision,
         sampler_deviation=proof.deviation,

@@ -179,6 +179,7 @@ def certify(
 for command in (
     cli_search.generate,
     cli_search.generate_real,
+    cli_search.generate_sparse,
     cli_search.pareto,
     cli_search.rescale,
 ):

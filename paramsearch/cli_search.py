@@ -1,4 +1,4 @@
-"""The commands that search: generate, generate-real, pareto, rescale."""
+"""The commands that search: generate, generate-real, generate-sparse, pareto; and rescale."""
 
 from __future__ import annotations
 
@@ -26,6 +26,22 @@ Budget = Annotated[
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
 ]
+CentralFraction = Annotated[
+    float | None,
+    typer.Option(
+        help="eps of the central noise, as a fraction of the largest possible: eps, or less for "
+        "several releases and for vectors. [0.9]"
+    ),
+]
+MaxRmse = Annotated[
+    float | None, typer.Option(help="Allow this error of the sum, instead of the fraction.")
+]
+Objective = Annotated[str, typer.Option(help="messages or bits.")]
+Releases = Annotated[int, typer.Option(help="Certify T releases, the same change in each.")]
+Honest = Annotated[
+    float, typer.Option(help="Certify when only this fraction of the users adds noise.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the file that --output names.")]
 TheFile = Annotated[bool, typer.Option("--json", help="The file itself on stdout.")]
 
 
@@ -34,29 +50,20 @@ def generate(
     eps: Eps,
     delta: Delta,
     max_value: MaxValue,
-    central_fraction: Annotated[
-        float | None,
-        typer.Option(help="eps of the central noise over eps: error against messages. [0.9]"),
-    ] = None,
-    max_rmse: Annotated[
-        float | None, typer.Option(help="Allow this error of the sum, instead of the fraction.")
-    ] = None,
-    objective: Annotated[str, typer.Option(help="messages or bits.")] = "messages",
+    central_fraction: CentralFraction = None,
+    max_rmse: MaxRmse = None,
+    objective: Objective = "messages",
     method: Annotated[
         str,
         typer.Option(help="search; or what the paper has: dominance (its program), theorem."),
     ] = "search",
-    releases: Annotated[int, typer.Option(help="Certify T releases, the same change in each.")] = 1,
-    honest: Annotated[
-        float, typer.Option(help="Certify when only this fraction of the users adds noise.")
-    ] = 1.0,
+    releases: Releases = 1,
+    honest: Honest = 1.0,
     tries: Tries = 80,
     budget: Budget = None,
     seed: Seed = 0,
     output: Output = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the file that --output names.")
-    ] = False,
+    resume: Resume = False,
     tier: Tier = "auto",
     json: TheFile = False,
 ) -> None:
@@ -66,7 +73,7 @@ def generate(
     """
     from paramsearch.generate_command import run_generate
     from paramsearch.generation import Method, Request
-    from paramsearch.search.target import Objective
+    from paramsearch.search import target
 
     request = Request(
         n=n,
@@ -75,7 +82,7 @@ def generate(
         max_value=max_value,
         central_fraction=central_fraction,
         max_rmse=max_rmse,
-        objective=cast("Objective", objective),
+        objective=cast("target.Objective", objective),
         method=cast("Method", method),
         releases=releases,
         honest=honest,
@@ -151,6 +158,63 @@ def generate_real(
     )
     problem = RealProblem.of(n=n, eps=eps, delta=delta, zeta=zeta, max_rmse=max_rmse)
     raise typer.Exit(run_real(problem, request, output=output, as_json=json))
+
+
+def generate_sparse(
+    n: Users,
+    eps: Eps,
+    delta: Delta,
+    dimension: Annotated[int, typer.Option(help="Coordinates of a vector.", metavar="D")],
+    max_value: Annotated[
+        int, typer.Option(help="The one value of a vector is in 0..K.", metavar="K")
+    ] = 1,
+    central_fraction: CentralFraction = None,
+    max_rmse: Annotated[
+        float | None,
+        typer.Option(help="Allow this error of each coordinate, instead of the fraction."),
+    ] = None,
+    objective: Objective = "messages",
+    releases: Releases = 1,
+    honest: Honest = 1.0,
+    tries: Tries = 80,
+    budget: Budget = None,
+    seed: Seed = 0,
+    output: Output = None,
+    resume: Resume = False,
+    tier: Tier = "auto",
+    json: TheFile = False,
+) -> None:
+    """For vectors with at most one non-zero coordinate, such as histograms: one file for all.
+
+    What is certified is the change itself: a value leaves one coordinate and another comes, in the
+    same or in another one.
+    """
+    from accounting import InvalidParameter
+    from paramsearch.generate_command import run_generate
+    from paramsearch.generation import Request
+    from paramsearch.search import target
+
+    if dimension < 2:
+        raise InvalidParameter(
+            f"dimension = {dimension} must be at least 2; paramsearch generate is for numbers"
+        )
+    request = Request(
+        n=n,
+        eps=eps,
+        delta=delta,
+        max_value=max_value,
+        central_fraction=central_fraction,
+        max_rmse=max_rmse,
+        objective=cast("target.Objective", objective),
+        releases=releases,
+        honest=honest,
+        seed=seed,
+        tries=tries,
+        budget=math.inf if budget is None else budget,
+        tier=cast("proof.Tier", tier),
+        dimension=dimension,
+    )
+    raise typer.Exit(run_generate(request, output=output, resume=resume, as_json=json))
 
 
 def rescale(

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from accounting.enclosure import exactly
+
+if TYPE_CHECKING:
+    from paramsearch.parameter_file import ParameterFile
 
 Fact = tuple[str, str] | tuple[str, str, str]
 """A label, a text, and a style if it has one."""
 
 
-def claim(*, eps: float, delta: float, releases: int, honest: float) -> str:
+def change_in_words(pair: Sequence[int]) -> str:
+    """What one user changes."""
+    if len(pair) == 2:
+        return f"input {pair[0]:,} becomes {pair[1]:,}"
+    return f"the value {pair[0]:,} of one coordinate becomes {pair[3]:,} of another"
+
+
+def claim(*, eps: float, delta: float, releases: int, honest: float, dimension: int) -> str:
     """What is guaranteed, in words."""
     text = f"({exactly(eps)}, {delta!r}) for one changed input"
+    if dimension > 1:
+        text += f", a vector of dimension {dimension:,} with one value"
     if releases > 1:
         text += f", {releases:,} releases"
     if honest < 1:
         text += f", {exactly(honest)} of the users adding noise"
     return text
+
+
+def claimed(file: ParameterFile) -> str:
+    """What a file guarantees, in words."""
+    problem = file.problem
+    return claim(
+        eps=problem.eps,
+        delta=problem.delta,
+        releases=problem.releases,
+        honest=problem.honest,
+        dimension=file.dimension,
+    )
 
 
 def show(facts: Iterable[Fact]) -> None:

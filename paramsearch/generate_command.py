@@ -15,7 +15,7 @@ from accounting.proof import Tier
 from accounting.protocol import LARGEST_VALUE
 from paramsearch.auditor import consistent
 from paramsearch.certification import certify
-from paramsearch.display import Fact, claim, progress, show
+from paramsearch.display import Fact, claimed, progress, show
 from paramsearch.files import check_writable, destination
 from paramsearch.generation import Generated, Request, Say, generate
 from paramsearch.parameter_file import ParameterFile, dumps, load, save
@@ -53,11 +53,12 @@ def _resumable(path: Path, request: Request) -> ParameterFile:
         raise InvalidParameter(f"--resume goes on searching; --method {request.method} has none")
     file = load(path)
     problem = file.problem
-    for name in ("n", "max_value", "eps", "delta", "releases", "honest"):
-        if getattr(problem, name) != getattr(request, name):
+    known = {**problem.model_dump(), "dimension": file.dimension}
+    for name in ("n", "max_value", "eps", "delta", "releases", "honest", "dimension"):
+        if known[name] != getattr(request, name):
             raise InvalidParameter(
-                f"--resume: {path} has {name} = {getattr(problem, name)}, not "
-                f"{getattr(request, name)}; give the options it was made with, or another --output"
+                f"--resume: {path} has {name} = {known[name]}, not {getattr(request, name)}; "
+                "give the options it was made with, or another --output"
             )
     return file
 
@@ -87,10 +88,7 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
     file = made.file
     certificate, cost, error, problem = file.certificate, file.cost, file.error, file.problem
     assert certificate is not None
-    text = claim(
-        eps=problem.eps, delta=problem.delta, releases=problem.releases, honest=problem.honest
-    )
-    yield "certified", text, "bold green"
+    yield "certified", claimed(file), "bold green"
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
     yield "delta", f"{bounds} at eps = {exactly(problem.eps)}"
@@ -101,13 +99,15 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
     )
     yield (
         "error",
-        f"RMSE {error.rmse:.6g} of the sum, {error.rmse_over_central:.4g} times the central one "
-        "at eps",
+        f"RMSE {error.rmse:.6g} of {'the sum' if file.dimension == 1 else 'each coordinate'}, "
+        f"{error.rmse_over_central:.4g} times the central one at eps",
     )
     sizes = sorted(len(entry.atom) for entry in file.atoms)
     some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
     atoms = f"{len(sizes)} atom{'s' * (len(sizes) > 1)} of {some} messages"
     yield "noise", f"{atoms}, central eps {file.central.eps_central:.6g}"
+    if file.dimension > 1:
+        yield "message", f"a coordinate and a value: {cost.bits_per_message} bits"
     if made.useless is not None:
         moves = made.useless
         rest = moves.listed - moves.proven

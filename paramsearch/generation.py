@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from accounting import InvalidParameter, TooLarge, Undecided
 from accounting.checks import positive, probability, whole
+from accounting.configuration import dimension_of
 from accounting.family import Family
 from accounting.proof import Tier
 from accounting.protocol import LARGEST_VALUE
@@ -50,6 +51,8 @@ class Request:
     tries: int = DEFAULT_TRIES
     budget: float = math.inf
     tier: Tier = "auto"
+    dimension: int = 1
+    """More than 1: vectors with at most one non-zero coordinate; only method ``search``."""
     settings: Mapping[str, str | float | int] = field(default_factory=dict)
     """To be kept in the file's provenance."""
 
@@ -61,6 +64,7 @@ class Request:
             raise InvalidParameter(f"delta = {self.delta:g} must be at least {_SMALLEST_DELTA:g}")
         whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
         whole("releases", self.releases, least=1, most=_MOST_RELEASES)
+        dimension_of(self.dimension)
         whole("seed", self.seed, least=0)
         whole("tries", self.tries, least=1)
         fraction(self.honest)
@@ -75,11 +79,15 @@ class Request:
                 raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))
         if self.central_fraction is not None and self.max_rmse is not None:
             raise InvalidParameter("give either a central fraction or a max rmse, not both")
+        if self.dimension > 1 and self.method != "search":
+            raise InvalidParameter(f"method = {self.method!r} is for integers, not for vectors")
 
     def target(self) -> Target:
         """The problem of the search; finding the central noise may need small searches itself."""
+        # a value that moves to another coordinate is two changes at once
+        changes = self.releases * min(self.dimension, 2)
         largest = central.largest_central(
-            eps=self.eps, delta=self.delta, max_value=self.max_value, releases=self.releases
+            eps=self.eps, delta=self.delta, max_value=self.max_value, changes=changes
         )
         share = 0.9 if self.central_fraction is None else self.central_fraction
         target = Target(
@@ -90,6 +98,7 @@ class Request:
             self.n,
             self.releases,
             self.objective,
+            self.dimension,
         )
         if self.max_rmse is None:
             return target

@@ -5,10 +5,16 @@ Poisson(rate) events, each a logarithmic(p) count, so a user draws Poisson(rate 
 sum is NB(r, p) with r = -rate / log(1 - p). ``r``, ``mean``, ``eps_central``, ``cost`` and
 ``error`` follow from the rationals; an audit recomputes them.
 
-Compatibility. ``format`` names the layout, ``correlated-noise-parameters/1``. Within format 1 no
-field is added, removed or reinterpreted: a reader refuses unknown fields, and any change of
-layout or meaning is a new number. A reader of this package reads every format it has ever
-written. ``sha256`` is taken over the canonical JSON (RFC 8785) of everything else, so white
+Compatibility. ``format`` names the layout. Within one format no field is added, removed or
+reinterpreted: a reader refuses unknown fields, and any change of layout or meaning is a new number.
+A reader of this package reads every format it has ever written.
+
+``correlated-noise-parameters/1``   inputs are integers.
+``correlated-noise-parameters/2``   inputs are vectors with at most one non-zero coordinate, an
+    integer. ``problem.dimension`` is new. Every coordinate has all the noise of the file to itself;
+    a message is a coordinate and a value. ``cost`` is for all coordinates, ``error`` for each.
+    ``certificate.worst_pair`` may be [j, 0, 0, k]: one coordinate loses j, another gains k.
+ ``sha256`` is taken over the canonical JSON (RFC 8785) of everything else, so white
 space and the order of keys are free.
 """
 
@@ -27,17 +33,22 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     ValidationError,
     model_validator,
 )
 
 from accounting import InvalidConfiguration, strict_json
+from accounting.configuration import LARGEST_DIMENSION
 from accounting.family import Atom, atom
 from accounting.notary import ExactCentral, ExactNoise, Mechanism
 from paramsearch.files import write_atomically
 
-FORMAT = "correlated-noise-parameters/1"
+Format = Literal["correlated-noise-parameters/1", "correlated-noise-parameters/2"]
+INTEGERS: Format = "correlated-noise-parameters/1"
+VECTORS: Format = "correlated-noise-parameters/2"
 _LONGEST_RATIONAL = 1000
 
 
@@ -94,6 +105,27 @@ class Problem(_Part):
     honest: Annotated[float, Field(gt=0, le=1)]
 
 
+class VectorProblem(Problem):
+    """The same for vectors of this dimension with at most one non-zero coordinate: a change takes
+    the value from one coordinate and puts one at the same or another."""
+
+    dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
+
+
+_TAGS = {"integers", "vectors"}
+
+
+def _kind(problem: Any) -> str:
+    given = problem if isinstance(problem, dict) else vars(problem)
+    return "vectors" if "dimension" in given else "integers"
+
+
+AnyProblem = Annotated[
+    Annotated[Problem, Tag("integers")] | Annotated[VectorProblem, Tag("vectors")],
+    Discriminator(_kind),
+]
+
+
 class CentralNoise(_Part):
     """On +1 and, independently, on -1."""
 
@@ -126,7 +158,8 @@ class Cost(_Part):
 
 
 class Error(_Part):
-    """Of the sum; ``rmse_over_central`` is against the Discrete Laplace mechanism at eps."""
+    """Of the sum; ``rmse_over_central`` is against the Discrete Laplace mechanism at eps, which for
+    vectors has to hide a change by twice max_value."""
 
     mse: Positive
     rmse: Positive
@@ -143,7 +176,7 @@ class Certificate(_Part):
     eps: NotNegative
     delta_lower: NotNegative
     delta_upper: Annotated[float, Field(ge=0, le=1)]
-    worst_pair: tuple[Input, Input]
+    worst_pair: tuple[Input, Input] | tuple[Input, Input, Input, Input]
     proof: Annotated[dict[str, Count], Field(min_length=1)]
     precision: Count
     sampler_deviation: NotNegative
@@ -162,8 +195,8 @@ class Provenance(_Part):
 class ParameterFile(_Part):
     """One parameter file, immutable.  ``certificate`` is null until somebody certifies it."""
 
-    format: Literal["correlated-noise-parameters/1"]
-    problem: Problem
+    format: Format
+    problem: AnyProblem
     central: CentralNoise
     atoms: Annotated[tuple[AtomNoise, ...], Field(min_length=1)]
     alphabet: Annotated[tuple[Value, ...], Field(min_length=2)]
@@ -173,20 +206,38 @@ class ParameterFile(_Part):
     provenance: Provenance
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
+    @property
+    def dimension(self) -> int:
+        """1 for integers."""
+        problem = self.problem
+        return problem.dimension if isinstance(problem, VectorProblem) else 1
+
+    @model_validator(mode="after")
+    def _format_of_the_problem(self) -> ParameterFile:
+        if self.format != _format(self.problem):
+            raise ValueError(
+                f"format = {self.format!r} does not fit: a problem with a dimension has format 2, "
+                "one without has format 1"
+            )
+        return self
+
     @model_validator(mode="after")
     def _certified_is_claimed(self) -> ParameterFile:
         """A certificate that could not belong to this problem, whatever the parameters."""
         certificate, problem = self.certificate, self.problem
         if certificate is None:
             return self
-        j, k = certificate.worst_pair
-        pairs = problem.max_value * (problem.max_value + 1)
+        worst, pairs = certificate.worst_pair, pair_count(problem)
         if certificate.eps != problem.eps:
             raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
         if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
             raise ValueError("certificate: delta_lower <= delta_upper <= problem.delta fails")
-        if j == k or max(j, k) > problem.max_value:
-            raise ValueError(f"certificate.worst_pair = {[j, k]} is no change of an input")
+        if len(worst) == 2:
+            changed = worst[0] != worst[1]
+        else:
+            changed = worst[1] == worst[2] == 0 < min(worst[0], worst[3]) and self.dimension > 1
+        if max(worst) > problem.max_value or not changed:
+            raise ValueError(f"certificate.worst_pair = {list(worst)} is no change of an input")
         if sum(certificate.proof.values()) != pairs:
             raise ValueError(f"certificate.proof does not cover the {pairs} ordered pairs")
         return self
@@ -208,11 +259,22 @@ class ParameterFile(_Part):
             noise = ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate))
             atoms[entry.atom] = (*atoms.get(entry.atom, ()), noise)
         central = ExactCentral(p=Fraction(self.central.p), rate=Fraction(self.central.rate))
-        return Mechanism(self.problem.max_value, atoms, central)
+        return Mechanism(self.problem.max_value, atoms, central, self.dimension)
 
     def canonical(self) -> bytes:
         """The canonical JSON (RFC 8785) of the whole file: what a signature signs."""
         return rfc8785.dumps(self.model_dump(mode="json"))
+
+
+def pair_count(problem: Problem) -> int:
+    """How many changes of one input there are, ordered."""
+    top = problem.max_value
+    moves = top * top if isinstance(problem, VectorProblem) else 0
+    return top * (top + 1) + moves
+
+
+def _format(problem: Problem) -> Format:
+    return VECTORS if isinstance(problem, VectorProblem) else INTEGERS
 
 
 def digest(document: Mapping[str, Any]) -> str:
@@ -228,7 +290,7 @@ def sealed(**parts: Any) -> ParameterFile:
         for name, part in parts.items()
     }
     content["atoms"] = [entry.model_dump(mode="json") for entry in parts["atoms"]]
-    content["format"] = FORMAT
+    content["format"] = _format(parts["problem"])
     return from_json({**content, "sha256": digest(content)}, source="the parameters")
 
 
@@ -253,7 +315,7 @@ def refusals(source: str) -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+        where = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
         given = "" if isinstance(first["input"], (dict, list)) else f" = {first['input']!r:.60}"
         message = first["msg"].removeprefix("Value error, ")
         text = f"{where}{given}: {message}" if where else message
@@ -287,10 +349,14 @@ def save(parameters: ParameterFile, path: Path) -> None:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the file (2020-12)."""
+    """The JSON Schema of both formats of the file (2020-12)."""
     document = ParameterFile.model_json_schema()
+    of_vectors = {"properties": {"problem": {"required": ["dimension"]}}}
+    document["if"] = {"properties": {"format": {"const": VECTORS}}}
+    document["then"] = of_vectors
+    document["else"] = {"not": of_vectors}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{FORMAT.replace('/', ':')}",
+        "$id": f"urn:{VECTORS.replace('/', ':')}",
         **document,
     }

@@ -14,7 +14,7 @@ from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protoc
 from accounting.checks import gap_width, not_negative
 from accounting.enclosure import at_least, at_most, exactly
 from accounting.protocol import monotone
-from paramsearch.display import Fact, progress, show
+from paramsearch.display import Fact, change_in_words, progress, show
 from paramsearch.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def _machine(
         "upper_bound_only": not found.exact,
         "adjacency": "substitution",
         "max_value": config.max_value,
+        "dimension": config.dimension,
         "releases": releases,
         "noise_messages": config.noise_messages,
     }
@@ -105,23 +106,23 @@ def _machine(
 def _person(
     found: Delta, config: Configuration, releases: int, gap: float, plot: Path | None
 ) -> Iterator[Fact]:
-    j, k = found.worst_pair
     lower, upper = found.enclosure.lower, found.enclosure.upper
     yield "eps", exactly(found.eps)
     if found.exact:
         yield "delta", f"between {at_least(lower)} and {at_most(upper)}"
     else:
         yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
-    yield "worst pair" if len(found.pairs) > 1 else "pair", f"input {j} becomes {k}"
+    yield "worst pair" if len(found.pairs) > 1 else "pair", change_in_words(found.worst_pair)
     if len(found.pairs) > 1:
-        yield "pairs", f"all {len(found.pairs):,} ordered pairs of 0..{config.max_value}"
+        kind = f"vectors of dimension {config.dimension:,} " if config.dimension > 1 else ""
+        yield "pairs", f"all {len(found.pairs):,} changes of {kind}in 0..{config.max_value}"
     if releases > 1:
         yield "releases", f"{releases}, the same change in each"
-    family = config.family
+    symbols = config.dimension * len(config.family.values)
     yield (
         "messages",
         f"{config.noise_messages:,.1f} noise messages over all users, "
-        f"{family.bits_per_message} bits each ({len(family.values)} symbols)",
+        f"{(symbols - 1).bit_length()} bits each ({symbols:,} symbols)",
     )
     if config.delta is not None and config.eps == found.eps and len(found.pairs) > 1:
         verdict = "undecided"

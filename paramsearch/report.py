@@ -16,14 +16,14 @@ from importlib import metadata, resources
 from pathlib import Path
 
 import numpy as np
-from flint import arb
 
 from accounting import AccountingError, Enclosure, InvalidParameter, Protocol
 from accounting.arrays import FloatArray
 from accounting.notary import Mechanism
 from accounting.notary.balls import above, ball, below, precision
-from accounting.proof import configuration
+from accounting.notary.mechanism import Pair
 from accounting.protocol import monotone
+from accounting.rounding import configuration
 from paramsearch.auditor import Audit
 from paramsearch.files import write_atomically
 from paramsearch.report_charts import (
@@ -38,6 +38,7 @@ from paramsearch.report_noise import cost_section, noise_section
 from paramsearch.report_sections import (
     Document,
     file_section,
+    no_lower_bound,
     problem_section,
     proof_section,
     verdict_section,
@@ -74,7 +75,7 @@ def curve(
             upper = less.delta(at, gap=0.05, absolute=1e-30).enclosure
             lower = upper if less == more else more.delta(at, gap=0.05, absolute=1e-30).enclosure
             with precision(_BITS):
-                extra = _deviation(mechanism, at, releases)
+                extra = mechanism.deviation(at, releases)
                 low, high = below(ball(lower.lower) - extra), above(ball(upper.upper) + extra)
             found.append(Enclosure(max(0.0, low), min(1.0, high)))
     except AccountingError:
@@ -85,7 +86,10 @@ def curve(
 def pair_bounds(
     mechanism: Mechanism, eps: float, releases: int, report: Report | None = None
 ) -> FloatArray | None:
-    """Upper bounds on delta, [j, k] for the input j becoming k and NaN for j = k; or None."""
+    """Upper bounds on delta, [j, k] for the input j becoming k and NaN for no change; or None.
+
+    For vectors, j is the value of one coordinate and k that of another; 0 is no value.
+    """
     try:
         less, _ = _evaluators(mechanism, eps, releases)
         if report is not None:
@@ -94,11 +98,15 @@ def pair_bounds(
     except AccountingError:
         return None
     with precision(_BITS):
-        extra = above(_deviation(mechanism, eps, releases))
-    bounds = np.full((mechanism.max_value + 1,) * 2, math.nan)
-    # ordered pairs come row by row, like the entries off the diagonal
+        extra = above(mechanism.deviation(eps, releases))
+    top = mechanism.max_value
+    bounds = np.full((top + 1,) * 2, math.nan)
+    # ordered pairs come row by row, like the entries off the diagonal; moves come after them
     moved = np.nextafter(found + extra, math.inf) if extra else found
-    bounds[~np.eye(len(bounds), dtype=bool)] = np.minimum(moved, 1.0)
+    single, moves = np.split(np.minimum(moved, 1.0), [top * (top + 1)])
+    bounds[~np.eye(top + 1, dtype=bool)] = single
+    if len(moves):
+        bounds[1:, 1:] = moves.reshape(top, top)
     return bounds
 
 
@@ -115,11 +123,6 @@ def _evaluators(mechanism: Mechanism, eps: float, releases: int) -> tuple[Protoc
 def _is_central(mechanism: Mechanism) -> bool:
     with precision(_BITS):
         return above(mechanism.central.deviation()) <= _LARGEST_DEVIATION
-
-
-def _deviation(mechanism: Mechanism, eps: float, releases: int) -> arb:
-    """What the deployed sampler may add to delta."""
-    return (1 + ball(eps).exp()) * mechanism.central.deviation() * releases
 
 
 def write(
@@ -204,7 +207,7 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
     signs = element("ul", *(element("li", swatch(kind), text) for kind, text in legend))
     words = [f"Proved at the {len(found)} dots; the lines between them guide the eye."]
     if audit.proof is not None and not audit.proof.exact:
-        words += [" More atoms than values: there is no lower bound."]
+        words += [f" There is no lower bound: {no_lower_bound(audit.proof)}."]
     elif all(bound.lower > 0 for _, bound in found):
         gap = max(bound.relative_gap for _, bound in found)
         words += [" The two bounds differ by at most ", share(gap), "."]
@@ -222,10 +225,11 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
 
 
 def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
-    heading = "Every change of input"
+    vectors = audit.mechanism.dimension > 1
+    heading = "Every change of coordinate" if vectors else "Every change of input"
     if bounds is None:
         return section("pairs", heading, element("p", _absent(audit)))
-    worst = worst_pair(audit)
+    worst = _cell(worst_pair(audit), vectors)
     size = block_size(len(bounds))
     cells = block_maximum(bounds, size)
     darkest = 10 ** colour_range(cells)[0]
@@ -235,6 +239,8 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
         " from the fast evaluators; those far ",
     ]
     words += ["below the largest may be loose."]
+    if vectors:
+        words += [" The input is a value of one coordinate, and becomes a value of another."]
     if size > 1:
         words += [f" A cell shows the largest of {size} × {size} changes."]
     if worst is not None:
@@ -259,6 +265,13 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
         ),
         element("details", element("summary", "The largest ones"), largest),
     )
+
+
+def _cell(pair: Pair | None, vectors: bool) -> tuple[int, int] | None:
+    """Where a change is in the map, if it is there."""
+    if pair is None or (vectors and len(pair) == 2 and min(pair) > 0):
+        return None
+    return pair[0], pair[-1]
 
 
 def _absent(audit: Audit) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from accounting.configuration import Proposal
+from accounting.notary.mechanism import Pair
 from accounting.notary.notary import BALL, BALL_2D, DISJOINT
-from accounting.proof import FAST
+from accounting.proof import FAST, Proof
 from paramsearch.auditor import Audit, Verdict
+from paramsearch.display import change_in_words
 from paramsearch.parameter_file import ParameterFile, Problem
 from paramsearch.report_text import (
     LARGEST_TABLE,
@@ -74,17 +76,25 @@ def _answer(audit: Audit) -> Iterator[Fact]:
     elif proof.exact:
         yield "Proved", join([number(low, 5, "lower"), " ≤ δ ≤ ", upper, " ", at])
     else:
-        yield "Proved", join(["δ ≤ ", upper, " ", at, " (no lower bound: more atoms than values)"])
+        yield (
+            "Proved",
+            join(["δ ≤ ", upper, " ", at, f" (no lower bound: {no_lower_bound(proof)})"]),
+        )
     if 0 < high <= audit.delta:
         yield "Margin", join([number(audit.delta / high, 3, "lower"), " times below the claim"])
     if low > audit.delta:
         yield "Margin", join([number(low / audit.delta, 3, "lower"), " times above the claim"])
     worst = worst_pair(audit)
     if worst is not None:
-        yield "Worst change", f"input {worst[0]:,} becomes {worst[1]:,}"
+        yield "Worst change", change_in_words(worst)
 
 
-def worst_pair(audit: Audit) -> tuple[int, int] | None:
+def no_lower_bound(proof: Proof) -> str:
+    """Why there is none."""
+    return "proved for less noise" if proof.lighter else "more atoms than values"
+
+
+def worst_pair(audit: Audit) -> Pair | None:
     """The pair with the largest bound, where the bounds single one out."""
     proof = audit.proof
     if proof is None or (proof.exact and proof.enclosure.lower == 0):
@@ -97,12 +107,12 @@ def _witness(audit: Audit) -> list[Html]:
     proof, found = audit.proof, audit.satisfied_eps
     if audit.verdict != "violated" or proof is None:
         return []
-    j, k = proof.worst_pair
+    worst = change_in_words(proof.worst_pair)
     if proof.enclosure.lower == 1:
         words = join(
             [
-                f"When one user’s input changes from {j:,} to {k:,}, every outcome tells "
-                "which of the two it was. No ε makes up for that: δ = 1 for all of them."
+                f"When {worst}, every outcome tells that it has changed. No ε makes up for that: "
+                "δ = 1 for all of them."
             ]
         )
         return [element("p", element("strong", "Witness. "), words)]
@@ -110,7 +120,7 @@ def _witness(audit: Audit) -> list[Html]:
         return [element("p", "The claimed δ is not what fails: the certificate in the file does.")]
     words = join(
         [
-            f"When one user’s input changes from {j:,} to {k:,}, δ is at least ",
+            f"When {worst}, δ is at least ",
             number(proof.enclosure.lower, 5, "lower"),
             ", more than the ",
             number(audit.delta),
@@ -141,10 +151,14 @@ def problem_section(audit: Audit, document: Document) -> Html:
         own, releases, honest = document.problem, document.problem.releases, document.problem.honest
     else:
         own, releases, honest = document, 1, 1.0
-    top = audit.mechanism.max_value
+    inputs = f"whole numbers from 0 to {audit.mechanism.max_value:,}"
+    if audit.mechanism.dimension > 1:
+        inputs = (
+            f"vectors of dimension {audit.mechanism.dimension:,}, at most one value not 0; {inputs}"
+        )
     rows: list[Fact] = [
         ("Users", f"{own.n:,}" if own.n is not None else "not stated"),
-        ("Inputs", f"whole numbers from 0 to {top:,}"),
+        ("Inputs", inputs),
         ("ε", number(audit.eps)),
         ("δ", number(audit.delta)),
         ("Adjacency", "substitution: one user’s input changes from any value to any other"),
@@ -178,9 +192,8 @@ def proof_section(audit: Audit) -> Html:
     if proof is None:
         text = "No proof was completed, so there are no bounds to rely on."
         return section("proof", "How it was proved", element("p", text))
-    top = audit.mechanism.max_value
     covered = table(
-        f"Ordered pairs of inputs, {top * (top + 1):,} in all",
+        f"Ordered pairs of inputs, {len(audit.mechanism.pairs()):,} in all",
         ("Method", "Pairs", "What it is"),
         [
             (name, f"{count:,}", what)
@@ -203,7 +216,7 @@ def proof_section(audit: Audit) -> Html:
         ("Sampler deviation", join([number(proof.deviation, 3, "upper"), inside])),
     ]
     if not proof.exact:
-        rows += [("Lower bound", "none: there are more atoms than values")]
+        rows += [("Lower bound", f"none: {no_lower_bound(proof)}")]
     what = "δ(ε) is the largest hockey-stick divergence over the ordered pairs of inputs. "
     if proof.enclosure.lower == 1:
         what += "One pair that every outcome tells apart settles it."

@@ -7,7 +7,8 @@ which everything is exact; the rounding and the tails are inside the bracket.
 
 from __future__ import annotations
 
-from itertools import permutations
+from bisect import bisect_left
+from itertools import accumulate, permutations
 from typing import Any
 
 import mpmath as mp
@@ -97,3 +98,43 @@ def _divergence(
         rival = twos[m] if 0 <= m < len(twos) else 0
         total += np.maximum(law * mass - other * rival, 0).sum() >> _BITS
     return int(total)
+
+
+def moved(
+    unit: tuple[float, float],
+    eps_central: float,
+    eps: float,
+    *,
+    share: float = 1.0,
+    tail: float = 1e-13,
+) -> Bracket:
+    """Vectors, max_value 1: a one leaves a coordinate and comes to another.
+
+    Both coordinates have their counts of +1 and -1.  Outcomes of the first meet those of the second
+    sorted by their ratio, with prefix sums.
+    """
+    with mp.workdps(60):
+        cut = mp.mpf(tail)
+        g, lost = _whole(*unit, cut)
+        f, left = _whole(share, mp.exp(-mp.mpf(eps_central)), cut)
+        lost = 2 * (lost + 2 * left)
+        law = _plus_and_minus(g, f)
+        first, second = (
+            [
+                (mp.mpf(p) / (1 << _BITS), mp.mpf(q) / (1 << _BITS))
+                for p, q in zip(law.ravel(), _moved(law, plus, 0).ravel(), strict=True)
+                if p
+            ]
+            for plus in (1, -1)
+        )
+        scale = mp.exp(mp.mpf(eps))
+        second.sort(key=lambda pq: pq[1] / pq[0])
+        ratio = [float(q / p) for p, q in second]
+        sum_p = [mp.mpf(0), *accumulate(p for p, _ in second)]
+        sum_q = [mp.mpf(0), *accumulate(q for _, q in second)]
+        total = mp.mpf(0)
+        for p, q in first:
+            n = len(ratio) if q == 0 else bisect_left(ratio, float(p / (q * scale)))
+            total += p * sum_p[n] - scale * q * sum_q[n]
+        slack = (lost + mp.mpf(10) ** -14) * (1 + scale)
+        return Bracket(total - slack, total + slack)

@@ -15,7 +15,7 @@ import pytest
 
 from accounting import InvalidParameter, Protocol
 from accounting.configuration import Proposal
-from accounting.proof import configuration
+from accounting.rounding import configuration
 from paramsearch import Request, audit, generate, load, parameters, save
 from paramsearch.certification import reassembled
 from paramsearch.real import RealProblem

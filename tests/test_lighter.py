@@ -11,7 +11,8 @@ from accounting import NegativeBinomial, Protocol
 from accounting.lighter import heavy, light_enough, lightened
 from accounting.notary import ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import ball, precision
-from accounting.proof import configuration, prove
+from accounting.proof import prove
+from accounting.rounding import configuration
 
 
 def mechanism(mean: float, r: float = 12.0, max_value: int = 3) -> Mechanism:

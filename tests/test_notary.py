@@ -21,7 +21,8 @@ from accounting.notary.balls import above, ball, below, ceil, floor, precision
 from accounting.notary.columns import columns, silent_value
 from accounting.notary.factors import dominating, grouped, labelled
 from accounting.notary.tables import NoiseTable
-from accounting.proof import Tier, configuration, prove
+from accounting.proof import Tier, prove
+from accounting.rounding import configuration
 from paramsearch.auditor import audit, mechanism_of
 
 CHUNK = 100

@@ -225,5 +225,5 @@ def test_refusals_to_certify() -> None:
     with pytest.raises(InvalidParameter, match="honest"):
         parameters(proposal, honest=0.0)
     silent = Proposal.of({**json.loads(EXAMPLE.read_text()), "max_value": 3})
-    with pytest.raises(Violated, match="input 3 becoming 0"):
+    with pytest.raises(Violated, match="input 3 becomes 0"):
         certify(parameters(silent))

@@ -122,19 +122,19 @@ def wrong_sign(j: int, k: int, before: Any, after: Any) -> Any:
 
 
 def one_direction(self: Notary, pairs: Any = None) -> Any:
-    return [c for c in _changes(self, pairs) if c.pair[0] > c.pair[1]]
+    return [c for c in _steps(self, pairs) if c[0].pair[0] > c[0].pair[1]]
 
 
 def other_direction(self: Notary, pairs: Any = None) -> Any:
-    return [c for c in _changes(self, pairs) if c.pair[0] < c.pair[1]]
+    return [c for c in _steps(self, pairs) if c[0].pair[0] < c[0].pair[1]]
 
 
 def add_or_remove(self: Notary, pairs: Any = None) -> Any:
     """Only changes between an input and none."""
-    return [c for c in _changes(self, pairs) if 0 in c.pair]
+    return [c for c in _steps(self, pairs) if 0 in c[0].pair]
 
 
-_changes, _tables, _offsets = Notary.changes, Notary.tables, grid.Grid.offsets
+_steps, _tables, _offsets = Notary.steps, Notary.tables, grid.Grid.offsets
 
 
 def without_the_minimum(self: Notary) -> Any:
@@ -212,9 +212,9 @@ MISTAKES: dict[str, Mistake] = {
     "c_0 forgotten": [(notary, "change", forget_the_unit_shift)],
     "shifts of the atoms forgotten": [(notary, "change", only_the_sum_moves)],
     "columns with the wrong sign": [(notary, "change", wrong_sign)],
-    "only one direction of a pair": [(Notary, "changes", one_direction)],
-    "only the other direction": [(Notary, "changes", other_direction)],
-    "add/remove for substitution": [(Notary, "changes", add_or_remove)],
+    "only one direction of a pair": [(Notary, "steps", one_direction)],
+    "only the other direction": [(Notary, "steps", other_direction)],
+    "add/remove for substitution": [(Notary, "steps", add_or_remove)],
     "the minimum of the central noises forgotten": [(Notary, "tables", without_the_minimum)],
     "q for q squared": [(Notary, "tables", wrong_minimum)],
     "central offsets backwards": [(grid.Grid, "offsets", offsets_backwards)],

@@ -114,14 +114,14 @@ def test_a_violation_comes_with_its_witness() -> None:
     assert found.satisfied_eps is not None
     text = words(page(violated))
     assert "Violated" in text
-    assert "input changes from 2 to 0, δ is at least 1.5814 × 10−7" in text
+    assert "When input 2 becomes 0, δ is at least 1.5814 × 10−7" in text
     assert f"satisfies ε = {label(found.satisfied_eps.upper, 5, 'upper')}" in text
     assert "15.8 times above the claim" in text
 
 
 def test_a_message_without_noise() -> None:
     text = words(page(disclosed))
-    assert "every outcome tells which of the two it was" in text
+    assert "every outcome tells that it has changed" in text
     assert "No ε makes up for that: δ = 1" in text
     assert "δ = 1 for every ε" in text
     assert "<figure" not in page(disclosed)

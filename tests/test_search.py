@@ -184,7 +184,7 @@ def test_bounds_of_a_subset_of_pairs() -> None:
 def test_the_central_noise_alone_fits(releases: int) -> None:
     """largest_central is (eps, delta/2)-DP for a change of the sum by max_value: direct sums."""
     eps, delta, top = 1.0, 1e-6, 3
-    largest = central.largest_central(eps=eps, delta=delta, max_value=top, releases=releases)
+    largest = central.largest_central(eps=eps, delta=delta, max_value=top, changes=releases)
     assert eps / releases <= largest <= eps
     step = largest / top
     k = np.arange(-6000, 6001)

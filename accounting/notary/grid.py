@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Literal
 
 from flint import arb, arb_poly
@@ -29,7 +30,7 @@ _HARDEST = 1 << 25
 
 @dataclass(frozen=True)
 class Change:
-    """One input changes from j to k: shifts of the atoms' noises, and of the sum."""
+    """One number changes from j to k: shifts of the atoms' noises, and of the sum."""
 
     pair: tuple[int, int]
     shifts: tuple[tuple[Atom, int], ...]
@@ -43,6 +44,15 @@ class Change:
     def first_shift(self) -> int:
         """Of W where the sum moves against the change (exact_view.md, Theorem 2): b."""
         return self.unit_shift + min(0, self.pair[0] - self.pair[1])
+
+
+Step = tuple[Change, ...]
+"""What one user changes: a number, or numbers in two coordinates with a noise each."""
+
+
+def label(step: Step) -> tuple[int, ...]:
+    """(j, k), or (j, 0, 0, k) for a value that moves to another coordinate."""
+    return tuple(value for c in step for value in c.pair)
 
 
 def change(j: int, k: int, before: Column, after: Column) -> Change:
@@ -84,11 +94,12 @@ class Grid:
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
         self._offsets: dict[tuple[int, Side], tuple[tuple[int, int, arb], ...]] = {}
+        self._laws: dict[tuple[tuple[int, int], Side], Factor] = {}
 
-    def prepare(self, changes: Iterable[Change], deadline: float = math.inf) -> None:
-        """Group every noise under every shift that these changes need, in one pass per noise."""
+    def prepare(self, steps: Iterable[Step], deadline: float = math.inf) -> None:
+        """Group every noise under every shift that these steps need, in one pass per noise."""
         wanted: dict[Atom, set[int]] = defaultdict(set)
-        for c in changes:
+        for c in chain.from_iterable(steps):
             for atom, shift in c.shifts:
                 wanted[atom].add(shift)
             if self.thinned is None:
@@ -163,8 +174,30 @@ class Grid:
             poly += (factor.poly * weight).left_shift(factor.base + index - base)
         return Factor(base, poly, infinite)
 
-    def product(self, c: Change, side: Side, threshold: int) -> Factor:
+    def product(self, step: Step, side: Side, threshold: int) -> Factor:
         """The law of the whole loss, without finite losses below ``threshold``."""
+        if len(step) == 1:
+            return self._single(step[0], side, threshold)
+        times = self.releases
+        laws = [self._law(c, side) for c in step]
+        spare = times * sum(law.top for law in laws) - threshold
+        self._affordable(times * sum(law.poly.length() for law in laws))
+        out = Factor(0, arb_poly([1]), arb(0))
+        for law in laws:  # see _single: a loss further than ``spare`` below the top cannot matter
+            out = out.times(law.above(law.top - spare).power(times))
+        return out.above(threshold)
+
+    def _law(self, c: Change, side: Side) -> Factor:
+        """All losses of one change in one release; many steps share it."""
+        key = (c.pair, side)
+        if key not in self._laws:
+            law = self.central(c, side, -_EVERYTHING)
+            for atom, shift in c.shifts:
+                law = law.times(self.factor(atom, shift, side))
+            self._laws[key] = law
+        return self._laws[key]
+
+    def _single(self, c: Change, side: Side, threshold: int) -> Factor:
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
         plain.sort(key=lambda f: f.poly.length())
@@ -181,11 +214,7 @@ class Grid:
             for factor in plain:
                 safe *= 1 - factor.infinite
             return Factor(threshold, arb_poly([]), 1 - safe**times)
-        cells = times * (central.poly.length() + sum(f.poly.length() for f in plain))
-        if times > 1 and times * cells > _HARDEST:
-            raise TooLarge(
-                f"{times:,} releases with {cells:,} grid cells take too long: ask for --tier fast"
-            )
+        self._affordable(times * (central.poly.length() + sum(f.poly.length() for f in plain)))
         out = central.power(times).above(times * central.top - spare)
         product: Factor | None = None
         for factor in plain:
@@ -196,22 +225,29 @@ class Grid:
             out = out.times(product)
         return out.above(threshold)
 
-    def upper(self, c: Change, eps: arb) -> arb:
-        """delta(eps) of this change is at most this."""
+    def _affordable(self, cells: int) -> None:
+        times = self.releases
+        if times > 1 and times * cells > _HARDEST:
+            raise TooLarge(
+                f"{times:,} releases with {cells:,} grid cells take too long: ask for --tier fast"
+            )
+
+    def upper(self, step: Step, eps: arb) -> arb:
+        """delta(eps) of this step is at most this."""
         best = arb(0)
         position = eps / self.h
         for threshold in {floor(position) + 1, floor(position.upper()) + 1}:
-            law = self.product(c, "above", threshold)
+            law = self.product(step, "above", threshold)
             scale = (eps - self.h * law.base).exp()
             decay = (-self.h).exp()
             best = best.max(law.infinite + law.poly(arb(1)) - scale * law.poly(decay))
         return best
 
-    def lower(self, c: Change, eps: arb) -> arb:
-        """delta(eps) of this change is at least this: the advantage of a threshold test."""
+    def lower(self, step: Step, eps: arb) -> arb:
+        """delta(eps) of this step is at least this: the advantage of a threshold test."""
         best = arb(0)
         middle = floor(eps / self.h) + 1
-        p, q = (self.product(c, side, middle - 1) for side in ("p", "q"))
+        p, q = (self.product(step, side, middle - 1) for side in ("p", "q"))
         for threshold in (middle - 1, middle, middle + 1):
             first, second = (x.infinite + x.above(threshold).poly(arb(1)) for x in (p, q))
             best = best.max(first - eps.exp() * second)

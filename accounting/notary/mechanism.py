@@ -15,6 +15,8 @@ from flint import arb
 from accounting.notary.balls import ball, precision
 
 Atom = tuple[int, ...]
+Pair = tuple[int, ...]
+"""(j, k): the input j becomes k; (j, 0, 0, k): j of one coordinate becomes k of another."""
 _ROUNDING = 2.0**-60
 _FINE = 1024
 """Bits for the share, so that its distance from 1 is its own and not that of the arithmetic."""
@@ -91,12 +93,32 @@ class ExactCentral:
 class Mechanism:
     """Inputs 0..max_value, independent noise on every atom, and the central noise.
 
-    An atom with an empty tuple has no noise.  Nothing is assumed about the set of atoms.
+    An atom with an empty tuple has no noise.  Nothing is assumed about the set of atoms.  With
+    ``dimension`` > 1 the inputs are vectors with at most one non-zero coordinate, and every
+    coordinate has all this noise of its own.
     """
 
     max_value: int
     atoms: Mapping[Atom, tuple[ExactNoise, ...]]
     central: ExactCentral
+    dimension: int = 1
+
+    @property
+    def coordinates(self) -> int:
+        """How many coordinates the change of one input touches at most."""
+        return min(self.dimension, 2)
+
+    def pairs(self) -> list[Pair]:
+        """Everything that one user can change."""
+        inputs = range(self.max_value + 1)
+        found: list[Pair] = [(j, k) for j in inputs for k in inputs if j != k]
+        if self.coordinates > 1:
+            found += [(j, 0, 0, k) for j in inputs[1:] for k in inputs[1:]]
+        return found
+
+    def deviation(self, eps: float, releases: int) -> arb:
+        """What the central noise's distance from NB(1, q) may add to delta(eps)."""
+        return (1 + ball(eps).exp()) * self.central.deviation() * releases * self.coordinates
 
     def thinned(self, fraction: Fraction) -> Mechanism:
         """What is left when only this fraction of the users adds noise."""
@@ -104,4 +126,4 @@ class Mechanism:
             atom: tuple(part.thinned(fraction) for part in parts)
             for atom, parts in self.atoms.items()
         }
-        return Mechanism(self.max_value, atoms, self.central.thinned(fraction))
+        return replace(self, atoms=atoms, central=self.central.thinned(fraction))

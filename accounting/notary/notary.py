@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain, starmap
 
 import numpy as np
 from flint import arb
@@ -21,13 +22,12 @@ from accounting.enclosure import Enclosure
 from accounting.errors import TooLarge, Undecided
 from accounting.notary.balls import above, ball, below, precision
 from accounting.notary.columns import UNIT, Columns, columns, silent_value
-from accounting.notary.grid import Change, Grid, change, in_time
-from accounting.notary.mechanism import Atom, Mechanism
+from accounting.notary.grid import Change, Grid, Step, change, in_time, label
+from accounting.notary.mechanism import Atom, Mechanism, Pair
 from accounting.notary.processes import in_processes
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
-Pair = tuple[int, int]
 Report = Callable[[str], None]
 GAP = 1e-4
 BALL = "ball"
@@ -94,12 +94,17 @@ class Notary:
     def _noisy(self) -> list[Atom]:
         return [atom for atom, parts in self.mechanism.atoms.items() if parts]
 
-    def changes(self, pairs: Collection[Pair] | None = None) -> list[Change]:
-        """Every ordered pair, or these."""
+    def steps(self, pairs: Collection[Pair] | None = None) -> list[Step]:
+        """Everything that one user can change, or these pairs."""
         cs = self.columns.of_input
+
+        @cache
+        def one(j: int, k: int) -> Change:
+            return change(j, k, cs[j], cs[k])
+
         if pairs is None:
-            pairs = [(j, k) for j in range(len(cs)) for k in range(len(cs)) if j != k]
-        return [change(j, k, cs[j], cs[k]) for j, k in pairs]
+            pairs = self.mechanism.pairs()
+        return [tuple(starmap(one, zip(p[::2], p[1::2], strict=True))) for p in pairs]
 
     def enclose(
         self,
@@ -122,7 +127,7 @@ class Notary:
             return Finding(
                 eps, Enclosure(1.0, 1.0), self.disclosed, True, True, DISJOINT, 1, 0, 0.0
             )
-        changes = self.changes(pairs)
+        steps = self.steps(pairs)
         loss = float(self.mechanism.central.loss().mid())
         if loss < _SMALLEST_LOSS or eps > _LARGEST_EPS:
             raise TooLarge(
@@ -130,19 +135,19 @@ class Notary:
                 "than the notary can tabulate"
             )
         scale = max(claim if claim is not None else 1e-6, _SMALLEST)
-        terms = 2 + max(len(c.shifts) for c in changes)
+        terms = max(sum(2 + len(c.shifts) for c in step) for step in steps)
         while True:
             clip = scale * gap / (20 * terms * self.releases)
             bits = max(128, 96 + math.ceil(-1.25 * math.log2(clip)))
             with precision(bits):
-                extra = (1 + ball(eps).exp()) * self.mechanism.central.deviation() * self.releases
+                extra = self.mechanism.deviation(eps, self.releases)
                 thinned = None
                 if above(extra) > gap * scale / 20 and not self.mechanism.central.whole():
                     thinned, extra = self._thinned(clip), arb(0)
                 search = _Search(
                     self, ball(eps), gap, claim, clip, scale, thinned, deadline, report
                 )
-                search.run(changes)
+                search.run(steps)
                 if search.upper < scale / 8 and scale > _SMALLEST and time.monotonic() < deadline:
                     scale = max(search.upper, min(scale**2, scale / 100), _SMALLEST)
                     if guess is not None:
@@ -158,7 +163,7 @@ class Notary:
                     met=search.met,
                     exact=self.columns.exact,
                     method=BALL if thinned is None else BALL_2D,
-                    pairs=len(changes),
+                    pairs=len(steps),
                     precision=bits,
                     deviation=above(extra),
                 )
@@ -167,7 +172,8 @@ class Notary:
         central = self.mechanism.central
         parts = self.mechanism.atoms.get(UNIT, ())
         unit = NoiseTable([(part.shape(), ball(part.p)) for part in parts]) if parts else None
-        reach = max(abs(c.unit_shift) for c in self.changes()) + self.mechanism.max_value
+        shift = max(abs(c.unit_shift) for step in self.steps() for c in step)
+        reach = shift + self.mechanism.max_value
         return ThinnedCentral(central.share(), central.loss(), unit, clip, reach)
 
     def tables(self) -> dict[Atom, NoiseTable]:
@@ -204,21 +210,21 @@ class _Search:
         self.upper, self.lower, self.met = 1.0, 0.0, False
         self.worst: Pair = (0, 1)
 
-    def run(self, changes: list[Change]) -> None:
+    def run(self, steps: list[Step]) -> None:
         notary = self.notary
         tables = notary.tables()
-        reach = _reach(changes)
+        reach = _reach(steps)
         logs = {}
         for atom, shift in reach.items():
             in_time(self.deadline)
             logs[atom] = tables[atom].log_masses(self.clip / 4, shift)
         loss = notary.mechanism.central.loss()
-        spread = _spread(logs, changes) * math.sqrt(notary.releases)
+        spread = _spread(logs, steps) * math.sqrt(notary.releases)
         ratio = _tidy(spread / (_COARSE * float(loss.mid())))
-        upper = {c.pair: 1.0 for c in changes}
+        upper = {label(step): 1.0 for step in steps}
         before = math.inf
-        self.worst = changes[0].pair
-        pending = changes
+        self.worst = label(steps[0])
+        pending = steps
         while True:
             grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases, self.thinned)
             try:
@@ -237,25 +243,23 @@ class _Search:
             error = width / self.upper
             ratio = _tidy(float(ratio) / min(max(1.2 * math.sqrt(error / self.gap), 2), 4))
 
-    def _narrowed(
-        self, grid: Grid, pending: list[Change], upper: dict[Pair, float]
-    ) -> list[Change]:
-        """Bounds on one grid; the changes that could still be the worst."""
+    def _narrowed(self, grid: Grid, pending: list[Step], upper: dict[Pair, float]) -> list[Step]:
+        """Bounds on one grid; the steps that could still be the worst."""
         self.report(f"{len(pending):,} of {len(upper):,} pairs, grid {float(grid.h.mid()):.3g}")
         grid.prepare(pending, self.deadline)
-        found = in_processes(lambda c: self._upper(grid, c), pending)
-        for c, bound in zip(pending, found, strict=True):
-            upper[c.pair] = min(upper[c.pair], bound)
+        found = in_processes(lambda step: self._upper(grid, step), pending)
+        for step, bound in zip(pending, found, strict=True):
+            upper[label(step)] = min(upper[label(step)], bound)
         self.upper = max(upper.values())
-        pending = sorted(pending, key=lambda c: -upper[c.pair])
-        for c in pending[:_CANDIDATES]:
-            bound = below(grid.lower(c, self.eps))
+        pending = sorted(pending, key=lambda step: -upper[label(step)])
+        for step in pending[:_CANDIDATES]:
+            bound = below(grid.lower(step, self.eps))
             if bound > self.lower:
-                self.lower, self.worst = bound, c.pair
-        return [c for c in pending if upper[c.pair] * (1 - self.gap) > self.lower]
+                self.lower, self.worst = bound, label(step)
+        return [step for step in pending if upper[label(step)] * (1 - self.gap) > self.lower]
 
-    def _upper(self, grid: Grid, c: Change) -> float:
-        return above(grid.upper(c, self.eps)) if time.monotonic() < self.deadline else 1.0
+    def _upper(self, grid: Grid, step: Step) -> float:
+        return above(grid.upper(step, self.eps)) if time.monotonic() < self.deadline else 1.0
 
     def _enough(self, work: float) -> bool:
         if self.upper < self.scale / 8:
@@ -267,10 +271,10 @@ class _Search:
         return self.met or (decided and gap <= LOOSE * self.upper and work > _CHEAP)
 
 
-def _reach(changes: list[Change]) -> dict[Atom, int]:
+def _reach(steps: list[Step]) -> dict[Atom, int]:
     """The largest shift of every noise, either way."""
     reach = {UNIT: 0}
-    for c in changes:
+    for c in chain.from_iterable(steps):
         for atom, shift in c.shifts:
             reach[atom] = max(reach.get(atom, 0), abs(shift))
         first = c.first_shift
@@ -278,8 +282,8 @@ def _reach(changes: list[Change]) -> dict[Atom, int]:
     return reach
 
 
-def _spread(logs: dict[Atom, FloatArray], changes: list[Change]) -> float:
-    """The standard deviation of the noises' part of the loss, largest over the changes."""
+def _spread(logs: dict[Atom, FloatArray], steps: list[Step]) -> float:
+    """The standard deviation of the noises' part of the loss, largest over the steps."""
     seen: dict[tuple[Atom, int], float] = {}
 
     def variance(atom: Atom, shift: int) -> float:
@@ -295,7 +299,8 @@ def _spread(logs: dict[Atom, FloatArray], changes: list[Change]) -> float:
         return seen[atom, shift]
 
     widest = max(
-        variance(UNIT, c.first_shift) + sum(variance(a, s) for a, s in c.shifts) for c in changes
+        sum(variance(UNIT, c.first_shift) + sum(variance(a, s) for a, s in c.shifts) for c in step)
+        for step in steps
     )
     return math.sqrt(max(widest, 1e-12))
 

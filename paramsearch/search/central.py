@@ -14,30 +14,31 @@ _FINEST = 400
 """Of max_value: the loss of the Discrete Laplace mechanism hardly depends on it beyond."""
 
 
-def largest_central(*, eps: float, delta: float, max_value: int, releases: int) -> float:
-    """About the largest eps* at which the Discrete Laplace mechanism alone is (eps, delta/2)-DP."""
-    if releases == 1:
+def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -> float:
+    """About the largest eps* at which the Discrete Laplace mechanism alone is (eps, delta/2)-DP for
+    this many changes by max_value at once."""
+    if changes == 1:
         return eps
-    top = max(1, min(max_value, _FINEST, _LONGEST // releases))
-    low, high = eps / releases, eps
+    top = max(1, min(max_value, _FINEST, _LONGEST // changes))
+    low, high = eps / changes, eps
     for _ in range(40):
         middle = (low + high) / 2
-        if _laplace_delta(middle, eps, top, releases) <= delta / 2:
+        if _laplace_delta(middle, eps, top, changes) <= delta / 2:
             low = middle
         else:
             high = middle
     return low
 
 
-def _laplace_delta(central: float, eps: float, top: int, releases: int) -> float:
+def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
     step = central / top
     q = math.exp(-step)
     weight = np.exp(-step * np.arange(top + 1)) * (1 - q) / (1 + q)
     weight[[0, -1]] = np.array([1.0, math.exp(-central)]) / (1 + q)
-    size = releases * top + 1
+    size = changes * top + 1
     spectrum = np.fft.rfft(weight, 1 << (size - 1).bit_length())
-    mass = np.fft.irfft(spectrum**releases)[:size]
-    loss = step * (releases * top - 2 * np.arange(size))
+    mass = np.fft.irfft(spectrum**changes)[:size]
+    loss = step * (changes * top - 2 * np.arange(size))
     return float(np.sum(np.clip(mass, 0, None) * np.clip(1 - np.exp(eps - loss), 0, None)))
 
 

@@ -66,7 +66,8 @@ class Progress:
         shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
         scale = f" at max_value {found.draft.max_value}" if self.stage == "shapes" else ""
         family = f"hubs {shown}" if hubs else "ones"
-        return f"{self.stage}{scale}: {found.solution.messages:,.0f} messages, {family}"
+        messages = found.solution.messages * found.model.target.dimension
+        return f"{self.stage}{scale}: {messages:,.0f} messages, {family}"
 
 
 @dataclass

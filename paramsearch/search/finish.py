@@ -74,7 +74,9 @@ def configuration(model: Model, x: FloatArray) -> Configuration:
         for elements, mean, r in zip(model.family.atoms, means, rs, strict=True)
     ]
     target = model.target
-    return Configuration.of(target.max_value, atoms, eps_central=target.eps_central)
+    return Configuration.of(
+        target.max_value, atoms, eps_central=target.eps_central, dimension=target.dimension
+    )
 
 
 def proposed(model: Model, x: FloatArray, order: Order) -> ParameterFile:
@@ -85,7 +87,13 @@ def proposed(model: Model, x: FloatArray, order: Order) -> ParameterFile:
         (part,) = noise.parts
         atoms.append((elements, part.r, part.p))
     proposal = Proposal(
-        target.max_value, tuple(atoms), target.eps_central, target.eps, target.delta, order.n
+        target.max_value,
+        tuple(atoms),
+        target.eps_central,
+        target.eps,
+        target.delta,
+        order.n,
+        target.dimension,
     )
     return parameters(
         proposal,

@@ -38,7 +38,7 @@ def draft(target: Target, hubs: Hubs) -> Draft | None:
 
 
 def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
-    top, step, eps = target.max_value, target.step, target.eps
+    top = target.max_value
     most = _MOST_HUBS if len(hubs) <= _MANY else 2
     combinations = [
         (chosen, sum(chosen), -sum(_shift(hubs[h], hubs) for h in chosen))
@@ -47,10 +47,10 @@ def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
     ]
     combinations.sort(key=lambda entry: entry[1])
     totals = [total for _, total, _ in combinations]
-    least = eps - min(step * top, 0.98 * eps)
+    least = target.slack(top)
     found: dict[int, Parts] = {}
     for m in range(2, top + 1):
-        ease = (eps - min(step * m, 0.98 * eps)) / least
+        ease = target.slack(m) / least
         limit = 0.51 * top * ease + 0.5
         best: tuple[float, Parts] = (math.inf, ())
         reach = max(8, top // 2 + 1) if len(hubs) < 2 else max(8, top // 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from accounting import Family, NegativeBinomial, NoiseSum
 from accounting.arrays import FloatArray, IntArray
 from accounting.estimate import Estimator
 from accounting.family import UNIT
-from accounting.pairs import differences, protocol_workload
+from accounting.pairs import differences, labels, protocol_workload, with_moves
 from accounting.workload import Workload
 from paramsearch.search.target import Target
 
@@ -49,16 +49,21 @@ class Model:
         base = protocol_workload(
             _nobody(len(self.size)), found, self.unit, self.target.step, inputs
         )
-        return Workload(
-            base.noises, base.plain, base.start, base.factor, base.central, self.target.releases
-        )
+        if self.target.dimension > 1:
+            base = with_moves(base, self.family.max_value)
+        return replace(base, releases=self.target.releases)
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, ...]]:
+        """The labels of the workload's pairs."""
+        return labels(self.family.max_value, self.target.dimension)
 
     @cached_property
     def estimator(self) -> Estimator:
         return Estimator(self.workload, eps=self.target.eps, delta=self.target.delta)
 
     def messages(self, x: FloatArray) -> float:
-        """Noise messages of all users."""
+        """Noise messages of all users, in one coordinate."""
         return self.target.central_messages + float(self.size @ np.exp(x[0]))
 
     def excess(self, x: FloatArray, pairs: IntArray | None = None) -> FloatArray:
@@ -70,7 +75,7 @@ class Model:
         """Per atom, the largest shift over the slack of the input that makes it."""
         columns = self.family.columns
         inputs = np.arange(self.family.max_value + 1)
-        slack = self.target.eps - np.minimum(self.target.step * inputs, 0.98 * self.target.eps)
+        slack = np.array([self.target.slack(change) for change in range(len(inputs))])
         shift = np.abs(columns).astype(float)
         own = columns[:, self.unit]
         shift[:, self.unit] = np.maximum(np.abs(own), np.abs(own + inputs))

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accounting.estimate import Estimator
-from accounting.pairs import ordered_pairs, pair_workload
+from accounting.pairs import pair_workload
 from paramsearch.search.draft import Column, Draft, Parts
 from paramsearch.search.local import Solution
 from paramsearch.search.model import Model
@@ -65,12 +65,11 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
     """All moves, best first; in large families those of the most expensive atoms."""
     share = solution.multipliers / solution.multipliers.sum()
     active = np.flatnonzero(share > _LEAST_SHARE)
-    all_pairs = ordered_pairs(draft.max_value + 1)
-    pairs = [tuple(all_pairs[i].tolist()) for i in solution.pairs[active]]
+    pairs = [_changes(model.pairs[i]) for i in solution.pairs[active].tolist()]
     worth = solution.multipliers[active]
     position = {value: i for i, value in enumerate(model.leader)}
-    base = [_difference(draft.columns[j], draft.columns[k]) for j, k in pairs]
-    shifts, kappa = list(base), [j - k for j, k in pairs]
+    base = [[_difference(draft.columns[j], draft.columns[k]) for j, k in pair] for pair in pairs]
+    shifts = list(base)
     owner: list[tuple[int, int]] = []
     moves: list[tuple[int, Parts]] = []
     total = 0
@@ -78,23 +77,29 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
     dearest = sorted(draft.parts, key=lambda value: -messages[position[value]])
     for value, parts in _candidates(draft, dearest):
         change = _own_change(draft, value, parts)
-        for t, (j, k) in enumerate(pairs):
-            times = draft.influence[j].get(value, 0) - draft.influence[k].get(value, 0)
-            if times:
-                moved = Counter(base[t])
-                for key, entry in change.items():
-                    moved[key] += times * entry
+        for t, pair in enumerate(pairs):
+            times = [
+                draft.influence[j].get(value, 0) - draft.influence[k].get(value, 0) for j, k in pair
+            ]
+            if any(times):
+                moved = [_moved(*which, change) for which in zip(base[t], times, strict=True)]
                 shifts.append(moved)
-                kappa.append(j - k)
                 owner.append((len(moves), t))
-                total += len(moved)
+                total += sum(map(len, moved))
         moves.append((value, parts))
         if total > _MOST_FACTORS:
             break
-    entries = [{position[key]: entry for key, entry in shift.items() if entry} for shift in shifts]
-    workload = pair_workload(
+    entries = [
+        {position[key]: entry for key, entry in shift.items() if entry}
+        for pair in shifts
+        for shift in pair
+    ]
+    kappa = [j - k for t in (*range(len(pairs)), *(t for _, t in owner)) for j, k in pairs[t]]
+    single = pair_workload(
         model.workload.noises, entries, np.array(kappa), model.unit, model.target.step
     )
+    ends = np.concatenate([[0], np.cumsum([len(pair) for pair in shifts])])
+    workload = replace(single, start=single.start[ends], releases=model.target.releases)
     log_delta = Estimator(workload, eps=model.target.eps, delta=model.target.delta).log_delta(
         solution.x
     )
@@ -107,6 +112,20 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
         more = len(parts) + abs(value + sum(parts)) + 1 - draft.size(value)
         found.append(Move(gain[i] + more * math.exp(solution.x[0, position[value]]), value, parts))
     return sorted(found)
+
+
+def _changes(pair: tuple[int, ...]) -> list[tuple[int, int]]:
+    """What changes in each coordinate."""
+    return list(zip(pair[::2], pair[1::2], strict=True))
+
+
+def _moved(base: Counter[int], times: int, change: Counter[int]) -> Counter[int]:
+    if not times:
+        return base
+    moved = Counter(base)
+    for key, entry in change.items():
+        moved[key] += times * entry
+    return moved
 
 
 def _difference(a: Column, b: Column) -> Counter[int]:

@@ -11,7 +11,10 @@ Objective = Literal["messages", "bits"]
 
 @dataclass(frozen=True)
 class Target:
-    """``eps_central`` fixes the error; ``n`` matters for the objective ``bits`` alone."""
+    """``eps_central`` fixes the error; ``n`` matters for the objective ``bits`` alone.
+
+    With ``dimension`` > 1, messages are those of one of the coordinates, which are all alike.
+    """
 
     max_value: int
     eps: float
@@ -20,11 +23,16 @@ class Target:
     n: int
     releases: int = 1
     objective: Objective = "messages"
+    dimension: int = 1
 
     @property
     def step(self) -> float:
         """eps_central / max_value, the loss of a change by one in the sum."""
         return self.eps_central / self.max_value
+
+    def slack(self, change: float) -> float:
+        """What is left of eps for the atoms where a value changes by this."""
+        return self.eps - min(min(self.dimension, 2) * self.step * change, 0.98 * self.eps)
 
     @property
     def central_messages(self) -> float:
@@ -35,4 +43,5 @@ class Target:
         """What is minimised: noise messages, or bits of all users."""
         if self.objective == "messages":
             return noise_messages
-        return math.ceil(math.log2(alphabet)) * (self.n + noise_messages)
+        bits = math.ceil(math.log2(self.dimension * alphabet))
+        return bits * (self.n + self.dimension * noise_messages)
