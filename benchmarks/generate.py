@@ -5,15 +5,16 @@ is one run of the command in a process of its own (imports, search, proof of the
 no single move helps are inside the time; the kernels are compiled before).  "paper" is the paper's
 analytic bound with the t' of the dominance program and the best split of the slack, computed here.
 
-    python benchmarks/generate.py [--rows 1 2 5 10 20] [--all] [--markdown FILE] [--csv FILE]
-    python benchmarks/generate.py --growth FILE.png [--fraction 0.9] [--sizes 5 10 20 50 100 200]
+    python benchmarks/generate.py [--rows 1@0.9 2@0.9 ...] [--all] [--csv FILE] [--markdown FILE]
+    python benchmarks/generate.py --csv FILE --rows --growth FILE.png
+
+Rows that the CSV file has already are not run again: a table of hours can be made in pieces.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import io
 import json
 import math
 import subprocess
@@ -27,85 +28,86 @@ from paramsearch.search import paper
 from paramsearch.search.target import Target
 
 EPS, DELTA, N = 1.0, 1e-6, 1_000_000
-
-
-@dataclass(frozen=True)
-class Row:
-    """``most`` messages are to be reached within ``within`` seconds."""
-
-    max_value: int
-    fraction: float
-    most: float | None
-    within: float
-
-
-ROWS = (
-    Row(1, 0.9, 601, 5),
-    Row(2, 0.9, 2_140, 5),
-    Row(5, 0.9, 5_580, 20),
-    Row(10, 0.9, 11_600, 40),
-    Row(20, 0.9, 28_300, 120),
-    Row(50, 0.9, 80_700, 300),
-    Row(100, 0.9, 190_000, 900),
-    Row(200, 0.9, 450_000, 1800),
-    Row(50, 0.1, 22_500, 180),
-    Row(200, 0.1, 100_000, 1200),
-    Row(1000, 0.1, None, 3600),
-)
+WITHIN = {(1, 0.9): 5, (2, 0.9): 5, (5, 0.9): 20, (10, 0.9): 40, (20, 0.9): 120, (50, 0.9): 300,
+          (100, 0.9): 900, (200, 0.9): 1800, (50, 0.1): 180, (200, 0.1): 1200,
+          (1000, 0.1): 3600}  # fmt: skip
+"""Seconds by (max_value, eps* / eps); half of them are the budget of the search."""
+AT_MOST = {(1, 0.9): 601, (2, 0.9): 2_140, (5, 0.9): 5_580, (10, 0.9): 11_600, (20, 0.9): 28_300,
+           (50, 0.9): 80_700, (100, 0.9): 190_000, (200, 0.9): 450_000, (50, 0.1): 22_500,
+           (200, 0.1): 100_000}  # fmt: skip
+"""Noise messages to reach; without a number, a fiftieth of the paper's."""
+Key = tuple[int, float]
 
 
 @dataclass(frozen=True)
 class Result:
-    row: Row
+    """One row of the table."""
+
+    max_value: int
+    fraction: float
     paper: float
     found: float
+    useless_moves: str
     delta_upper: float
     seconds: float
 
     @property
+    def key(self) -> Key:
+        return self.max_value, self.fraction
+
+    @property
     def most(self) -> float:
-        """Without a number of its own: a fiftieth of the paper's."""
-        return self.row.most if self.row.most is not None else self.paper / 50
+        return AT_MOST.get(self.key, self.paper / 50)
 
 
-def run(row: Row) -> Result:
-    """One run of the command; half of the time allowed is its budget for the search."""
-    target = Target(row.max_value, EPS, DELTA, row.fraction * EPS, N)
+def within(key: Key) -> float:
+    return WITHIN.get(key, 20 + 4 * key[0])
+
+
+def run(key: Key) -> Result:
+    """One run of the command."""
+    max_value, fraction = key
+    target = Target(max_value, EPS, DELTA, fraction * EPS, N)
     usual = paper.noise_messages(target, paper.refined(target))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file.json"
         begun = time.perf_counter()
-        subprocess.run(
+        done = subprocess.run(
             [
                 *(sys.executable, "-m", "paramsearch", "generate"),
                 *("--n", str(N), "--eps", str(EPS), "--delta", str(DELTA)),
-                *("--max-value", str(row.max_value), "--central-fraction", str(row.fraction)),
-                *("--budget", str(row.within / 2), "-o", str(file)),
+                *("--max-value", str(max_value), "--central-fraction", str(fraction)),
+                *("--budget", str(within(key) / 2), "-o", str(file)),
             ],
             check=True,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         seconds = time.perf_counter() - begun
         data = json.loads(file.read_text())
+    proved = [
+        line.split("proved for ")[1] for line in done.stdout.splitlines() if "proved f" in line
+    ]
+    moves = proved[0].split(";")[0] if proved else "not tried"
     upper = data["certificate"]["delta_upper"]
-    return Result(row, usual, data["cost"]["noise_messages"], upper, seconds)
+    return Result(*key, usual, data["cost"]["noise_messages"], moves, upper, seconds)
 
 
 HEADER = ("max_value", "eps*/eps", "paper", "at most", "found", "found/at most", "paper/found",
-          "within s", "seconds", "delta at most")  # fmt: skip
+          "useless moves", "within s", "seconds", "delta at most")  # fmt: skip
 
 
 def cells(result: Result) -> tuple[str, ...]:
-    row = result.row
     return (
-        str(row.max_value),
-        f"{row.fraction:g}",
+        str(result.max_value),
+        f"{result.fraction:g}",
         f"{result.paper:.0f}",
         f"{result.most:.0f}",
         f"{result.found:.1f}",
         f"{result.found / result.most:.3f}",
         f"{result.paper / result.found:.0f}",
-        f"{row.within:g}",
+        result.useless_moves,
+        f"{within(result.key):g}",
         f"{result.seconds:.1f}",
         f"{result.delta_upper:.6g}",
     )
@@ -117,62 +119,97 @@ def markdown(results: list[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comma_separated(results: list[Result]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(HEADER)
-    writer.writerows(cells(result) for result in results)
-    return out.getvalue()
+def read(path: Path) -> list[Result]:
+    """The rows of an earlier table."""
+    with path.open(newline="") as file:
+        return [
+            Result(
+                int(row["max_value"]),
+                float(row["eps*/eps"]),
+                float(row["paper"]),
+                float(row["found"]),
+                row["useless moves"],
+                float(row["delta at most"]),
+                float(row["seconds"]),
+            )
+            for row in csv.DictReader(file)
+        ]
 
 
-def growth(sizes: list[int], fraction: float, plot: Path) -> None:
-    """Messages against max_value, with a fitted power and the paper's max_value log^2."""
+def write(path: Path, results: list[Result]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        writer.writerows(cells(result) for result in results)
+
+
+def growth(results: list[Result], plot: Path) -> None:
+    """Messages against max_value from 5 on, a fitted power, and the paper's max_value log^2."""
     import numpy as np
     from matplotlib.figure import Figure
 
-    results = [run(Row(size, fraction, None, 20 + 4 * size)) for size in sizes]
-    x = np.array(sizes, float)
-    found, usual = (np.array([getattr(r, name) for r in results]) for name in ("found", "paper"))
-    power, level = np.polyfit(np.log(x), np.log(found), 1)
-    print(markdown(results))
-    print(f"messages ~ {math.exp(level):.4g} max_value^{power:.3f}")
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    axes.loglog(x, usual, "s-", color="#d55e00", label="paper, t' from the program")
-    shape = x * np.log2(x) ** 2
-    axes.loglog(x, usual[-1] * shape / shape[-1], ":", color="#999999", label="max_value log²")
-    axes.loglog(x, found, "o-", color="#0072b2", label=f"found, ~ max_value^{power:.2f}")
-    axes.set_xlabel("max_value")
+    colours = {0.9: "#0072b2", 0.1: "#009e73"}
+    for fraction in sorted({result.fraction for result in results}, reverse=True):
+        rows = [r for r in results if r.fraction == fraction and r.max_value >= 5]
+        if len(rows) < 3:
+            continue
+        x = np.array([r.max_value for r in rows], float)
+        found, usual = (np.array([getattr(r, name) for r in rows]) for name in ("found", "paper"))
+        power, level = np.polyfit(np.log(x), np.log(found), 1)
+        square = np.polyfit(np.log(np.log2(x)), np.log(found / x), 1)[0]
+        print(
+            f"eps*/eps = {fraction:g}: messages ~ {math.exp(level):.4g} max_value^{power:.3f}, or "
+            f"max_value log^{square:.2f}, for max_value {x[0]:g} to {x[-1]:g}"
+        )
+        colour = colours.get(fraction)
+        axes.loglog(
+            x, usual, "s--", color=colour, label=f"paper, program's t', ε*/ε = {fraction:g}"
+        )
+        shape = x * np.log2(x) ** 2
+        axes.loglog(x, usual[-1] * shape / shape[-1], ":", color=colour, alpha=0.6)
+        axes.loglog(
+            x, found, "o-", color=colour, label=f"found, ~ Δ^{power:.2f}, ε*/ε = {fraction:g}"
+        )
+    axes.plot([], [], ":", color="#666666", label="Δ log² Δ, through the paper's last point")
+    axes.set_xlabel("Δ (max_value)")
     axes.set_ylabel("noise messages of all users")
-    axes.set_title(f"eps {EPS:g}, delta {DELTA:g}, central fraction {fraction:g}", fontsize=9)
+    axes.set_title(f"ε = {EPS:g}, δ = {DELTA:g}", fontsize=9)
     axes.grid(True, which="both", alpha=0.25)
-    axes.legend()
+    axes.legend(fontsize=8)
     figure.savefig(plot, dpi=150)
+
+
+def key_of(text: str) -> Key:
+    size, _, fraction = text.partition("@")
+    return int(size), float(fraction or 0.9)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="*", default=[1, 2, 5, 10, 20])
+    first = [key_of(text) for text in ("1", "2", "5", "10", "20")]
+    parser.add_argument("--rows", type=key_of, nargs="*", default=first, metavar="VALUE@FRACTION")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--csv", type=Path)
-    parser.add_argument("--growth", type=Path)
-    parser.add_argument("--fraction", type=float, default=0.9)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[5, 10, 20, 50, 100])
+    parser.add_argument("--growth", type=Path, metavar="FILE.png")
     asked = parser.parse_args()
-    if asked.growth is not None:
-        growth(asked.sizes, asked.fraction, asked.growth)
-        return
-    results = []
-    for row in ROWS:
-        if asked.all or row.max_value in asked.rows:
-            results.append(run(row))
-            print(" ".join(cells(results[-1])), file=sys.stderr, flush=True)
-            if asked.markdown:
-                asked.markdown.write_text(markdown(results))
-            if asked.csv:
-                asked.csv.write_text(comma_separated(results))
+    results = read(asked.csv) if asked.csv and asked.csv.exists() else []
+    known = {result.key for result in results}
+    for key in WITHIN if asked.all else asked.rows:
+        if key in known:
+            continue
+        results.append(run(key))
+        print(" ".join(cells(results[-1])), file=sys.stderr, flush=True)
+        results.sort(key=lambda result: (-result.fraction, result.max_value))
+        if asked.csv:
+            write(asked.csv, results)
     print(markdown(results))
+    if asked.markdown:
+        asked.markdown.write_text(markdown(results))
+    if asked.growth:
+        growth(results, asked.growth)
 
 
 if __name__ == "__main__":
