@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import SupportsFloat
 
 from accounting.errors import InvalidParameter
@@ -52,12 +53,13 @@ def gap_width(value: object) -> float:
 
 
 def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (Integral, float)):
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
     if isinstance(value, float) and not value.is_integer():
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
-    if value > most:
+    number = int(value)
+    if number > most:
         raise InvalidParameter(f"{name} must be at most {most:,}")
-    if value < least:
-        raise InvalidParameter(f"{name} = {value} must be at least {least}")
-    return int(value)
+    if number < least:
+        raise InvalidParameter(f"{name} = {number} must be at least {least}")
+    return number

@@ -1,0 +1,19 @@
+"""The protocol itself, run from a certified parameter file."""
+
+from paramsearch.deploy.analyzer import Analyzer, Estimate
+from paramsearch.deploy.bits import BitSource, SeededBits, SystemBits, Tape
+from paramsearch.deploy.codec import Codec
+from paramsearch.deploy.randomizer import Batch, RandomizedReals, Randomizer
+
+__all__ = [
+    "Analyzer",
+    "Batch",
+    "BitSource",
+    "Codec",
+    "Estimate",
+    "RandomizedReals",
+    "Randomizer",
+    "SeededBits",
+    "SystemBits",
+    "Tape",
+]

@@ -1,0 +1,204 @@
+"""Simulation: what a file says about cost and error, against what its protocol does.
+
+``users`` runs the randomizer of every user; ``aggregate`` draws the events of all users together,
+the same law at a cost that does not grow with their number.  The bits are seeded, so a simulation
+protects nobody.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from accounting.arrays import FloatArray, IntArray
+from accounting.checks import whole
+from accounting.errors import InvalidParameter
+from paramsearch.certification import fraction
+from paramsearch.deploy.analyzer import Analyzer
+from paramsearch.deploy.bits import SeededBits
+from paramsearch.deploy.codec import Codec
+from paramsearch.deploy.randomizer import Noise, Randomizer
+from paramsearch.parameter_file import ParameterFile
+
+Way = Literal["users", "aggregate"]
+Values = Literal["uniform", "zero", "largest"]
+MOST_USERS: dict[Way, int] = {"users": 10**7, "aggregate": 10**10}
+_CHUNK = 100_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to simulate; ``honest`` is the fraction of the users who add noise."""
+
+    file: ParameterFile
+    users: int
+    values: Values = "uniform"
+    runs: int = 1
+    seed: int = 0
+    path: Way = "aggregate"
+    honest: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("path", self.path, get_args(Way)),
+            ("values", self.values, get_args(Values)),
+        ):
+            if value not in known:
+                raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))
+        whole("users", self.users, least=1)
+        if self.users > MOST_USERS[self.path]:
+            raise InvalidParameter(
+                f"users = {self.users:,} is more than the {MOST_USERS[self.path]:,} of the path "
+                f"{self.path!r}"
+            )
+        whole("runs", self.runs, least=1)
+        whole("seed", self.seed, least=0)
+        fraction(self.honest)
+        if self.honest < 1 and self.path == "users":
+            raise InvalidParameter("honest below 1 is simulated on the path 'aggregate'")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: messages sent, and the error of every coordinate."""
+
+    messages: int
+    errors: FloatArray
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measured mean, its standard error, and what the file leads to."""
+
+    measured: float
+    standard_error: float
+    expected: float
+
+    @property
+    def deviation(self) -> float:
+        """In standard errors; not a number after one run."""
+        return (self.measured - self.expected) / self.standard_error
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All runs together."""
+
+    plan: Plan
+    runs: tuple[Run, ...]
+
+    @property
+    def messages(self) -> Comparison:
+        """Of all users; the file's cost is that of users who all have a value."""
+        found = np.array([run.messages for run in self.runs], float)
+        file, plan = self.plan.file, self.plan
+        noise = file.cost.noise_messages * plan.users / file.problem.n * plan.honest
+        sending = {"uniform": 1 - 1 / (file.problem.max_value + 1), "zero": 0.0, "largest": 1.0}
+        return _compared(found, plan.users * sending[plan.values] + noise)
+
+    @property
+    def mse(self) -> Comparison:
+        """Of every coordinate; the noise is that of ``users`` of the file's n."""
+        squares = np.concatenate([run.errors**2 for run in self.runs])
+        plan = self.plan
+        return _compared(
+            squares, plan.file.error.mse * plan.users / plan.file.problem.n * plan.honest
+        )
+
+
+def _compared(found: FloatArray, expected: float) -> Comparison:
+    error = float(found.std(ddof=1)) / math.sqrt(len(found)) if len(found) > 1 else math.nan
+    return Comparison(float(found.mean()), error, expected)
+
+
+def simulate(plan: Plan, report: Callable[[str], None] = lambda _: None) -> Outcome:
+    """All runs, one after the other."""
+    noise = Noise(plan.file)
+    runs = []
+    for number in range(plan.runs):
+        report(f"run {number + 1} of {plan.runs}")
+        one = _aggregate(plan, number, noise) if plan.path == "aggregate" else _users(plan, number)
+        runs.append(one)
+    return Outcome(plan, tuple(runs))
+
+
+def _aggregate(plan: Plan, number: int, noise: Noise) -> Run:
+    """How many send what is multinomial; errors are what the noise adds."""
+    file, dimension = plan.file, plan.file.dimension
+    random = np.random.default_rng([plan.seed, number])
+    sending = plan.users
+    if plan.values == "zero":
+        sending = 0
+    elif plan.values == "uniform":
+        top = file.problem.max_value
+        sending = int(random.binomial(plan.users, top / (top + 1)))
+    errors = np.zeros(dimension)
+    messages = sending
+    source = SeededBits(f"{plan.seed}/{number}")
+    for coordinate, which, copies in noise.events(source, round(plan.users * plan.honest)):
+        elements = noise.atoms[which]
+        messages += len(elements) * copies
+        errors[coordinate] += sum(elements) * copies
+    return Run(messages, errors)
+
+
+def _users(plan: Plan, number: int) -> Run:
+    pieces = [
+        (plan, number, begin, min(begin + _CHUNK, plan.users))
+        for begin in range(0, plan.users, _CHUNK)
+    ]
+    errors, messages = np.zeros(plan.file.dimension), 0
+    for found in _in_processes(pieces):
+        messages += found.messages
+        errors += found.errors
+    return Run(messages, errors)
+
+
+Piece = tuple[Plan, int, int, int]
+
+
+def _in_processes(pieces: list[Piece]) -> Iterator[Run]:
+    if len(pieces) < 4 or (os.cpu_count() or 1) < 2:
+        yield from map(_piece, pieces)
+        return
+    fork = "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if fork else "spawn")
+    with ProcessPoolExecutor(os.cpu_count(), context) as pool:
+        yield from pool.map(_piece, pieces)
+
+
+def _piece(piece: Piece) -> Run:
+    """The randomizers of some users, and the analyzer on their messages."""
+    plan, number, begin, end = piece
+    file = plan.file
+    randomizer = Randomizer(file, SeededBits(f"{plan.seed}/{number}/{begin}"), not_private=True)
+    random = np.random.default_rng([plan.seed, number, begin])
+    values = _values(plan, end - begin, random)
+    analyzer = Analyzer(file, strict=True)
+    if file.dimension == 1:
+        analyzer.add(randomizer.batch(values).symbols)
+        truth = np.array([values.sum()])
+    else:
+        coordinates = random.integers(file.dimension, size=len(values))
+        pairs = list(zip(coordinates.tolist(), values.tolist(), strict=True))
+        analyzer.add(randomizer.batch(pairs).symbols)
+        truth = np.bincount(coordinates, weights=values, minlength=file.dimension)
+    return Run(analyzer.messages, analyzer.sums - truth)
+
+
+def _values(plan: Plan, count: int, random: np.random.Generator) -> IntArray:
+    top = plan.file.problem.max_value
+    if plan.values == "uniform":
+        return random.integers(top + 1, size=count)
+    return np.full(count, 0 if plan.values == "zero" else top, np.int64)
+
+
+def bits_per_user(plan: Plan, messages: float) -> float:
+    return messages * Codec.of(plan.file).bits / plan.users
