@@ -91,12 +91,12 @@ class Randomizer:
         self.noise = Noise(file)
 
     def __call__(self, value: Value) -> list[int]:
-        """The symbols that one user sends; the own value first, so they have to be shuffled."""
+        """The symbols that one user sends, sorted: their order says nothing."""
         own = self._own_symbol(value)
         symbols = [own] if own >= 0 else []
         for coordinate, which, copies in self.noise.events(self.source):
             symbols += self._symbols(coordinate, which) * copies
-        return symbols
+        return sorted(symbols)
 
     def checked(self, value: Value) -> Message:
         """The message of a value, or an error before anything is sent."""

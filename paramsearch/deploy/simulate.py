@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
@@ -75,15 +76,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measured mean, its standard error, and what the file leads to."""
+    """A measured mean beside the mean and standard error that the file leads to."""
 
     measured: float
-    standard_error: float
     expected: float
+    standard_error: float
 
     @property
     def deviation(self) -> float:
-        """In standard errors; not a number after one run."""
+        """In standard errors."""
         return (self.measured - self.expected) / self.standard_error
 
 
@@ -95,27 +96,41 @@ class Outcome:
     runs: tuple[Run, ...]
 
     @property
+    def _share(self) -> float:
+        """Of the file's noise."""
+        return self.plan.users / self.plan.file.problem.n * self.plan.honest
+
+    @property
     def messages(self) -> Comparison:
-        """Of all users; the file's cost is that of users who all have a value."""
-        found = np.array([run.messages for run in self.runs], float)
-        file, plan = self.plan.file, self.plan
-        noise = file.cost.noise_messages * plan.users / file.problem.n * plan.honest
-        sending = {"uniform": 1 - 1 / (file.problem.max_value + 1), "zero": 0.0, "largest": 1.0}
-        return _compared(found, plan.users * sending[plan.values] + noise)
+        """Of all users."""
+        plan, file = self.plan, self.plan.file
+        sends = {"uniform": 1 - 1 / (file.problem.max_value + 1), "zero": 0.0, "largest": 1.0}
+        chance = sends[plan.values]
+        expected = plan.users * chance + file.cost.noise_messages * self._share
+        noise = [(1, file.central.r, file.central.p)] * 2
+        noise += [(len(entry.atom), entry.r, entry.p) for entry in file.atoms]
+        variance = plan.users * chance * (1 - chance)
+        for size, r, p in noise:
+            odd = float(1 - Fraction(p))
+            variance += file.dimension * self._share * size**2 * r * (1 - odd) / odd**2
+        measured = float(np.mean([run.messages for run in self.runs]))
+        return Comparison(measured, expected, math.sqrt(variance / len(self.runs)))
+
+    @property
+    def bits_per_user(self) -> float:
+        return self.messages.measured * Codec.of(self.plan.file).bits / self.plan.users
 
     @property
     def mse(self) -> Comparison:
-        """Of every coordinate; the noise is that of ``users`` of the file's n."""
+        """Of every coordinate."""
         squares = np.concatenate([run.errors**2 for run in self.runs])
-        plan = self.plan
-        return _compared(
-            squares, plan.file.error.mse * plan.users / plan.file.problem.n * plan.honest
-        )
-
-
-def _compared(found: FloatArray, expected: float) -> Comparison:
-    error = float(found.std(ddof=1)) / math.sqrt(len(found)) if len(found) > 1 else math.nan
-    return Comparison(float(found.mean()), error, expected)
+        central = self.plan.file.central
+        odd = float(1 - Fraction(central.p))
+        p, r = 1 - odd, 2 * central.r * self._share
+        variance = r * p / odd**2
+        fourth = r * p * (1 + 4 * p + p * p) / odd**4 + 3 * variance**2
+        error = math.sqrt((fourth - variance**2) / len(squares))
+        return Comparison(float(squares.mean()), variance, error)
 
 
 def simulate(plan: Plan, report: Callable[[str], None] = lambda _: None) -> Outcome:
@@ -198,7 +213,3 @@ def _values(plan: Plan, count: int, random: np.random.Generator) -> IntArray:
     if plan.values == "uniform":
         return random.integers(top + 1, size=count)
     return np.full(count, 0 if plan.values == "zero" else top, np.int64)
-
-
-def bits_per_user(plan: Plan, messages: float) -> float:
-    return messages * Codec.of(plan.file).bits / plan.users

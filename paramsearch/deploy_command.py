@@ -1,0 +1,206 @@
+"""``paramsearch randomize``, ``analyze`` and ``simulate``, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accounting import InvalidParameter
+from paramsearch.deploy import Analyzer, Estimate, RandomizedReals, Randomizer
+from paramsearch.deploy.reading import portions
+from paramsearch.deploy.simulate import Comparison, Outcome, Plan, Values, Way, simulate
+from paramsearch.display import Fact, progress, show
+from paramsearch.parameter_file import load
+
+_SHOWN = 10
+"""Coordinates that a person sees."""
+
+
+def run_randomize(
+    path: Path,
+    *,
+    values: Sequence[str],
+    coordinates: Sequence[int],
+    low: float | None,
+    high: float | None,
+    clip: bool,
+    as_json: bool,
+) -> int:
+    """The symbols of each value on stdout."""
+    randomizer = Randomizer(load(path))
+    if low is not None or high is not None:
+        if low is None or high is None:
+            raise InvalidParameter("real values need both --low and --high")
+        reals = RandomizedReals(randomizer, low, high, clip)
+        sent = [reals(_number(value)) for value in values]
+    elif randomizer.codec.dimension > 1:
+        if len(coordinates) != len(values):
+            raise InvalidParameter(
+                f"this file is for vectors: {len(values)} values need as many --coordinate, not "
+                f"{len(coordinates)}"
+            )
+        pairs = zip(coordinates, values, strict=True)
+        sent = [randomizer((place, _integer(value))) for place, value in pairs]
+    else:
+        if coordinates:
+            raise InvalidParameter("--coordinate is for vectors, this file is for integers")
+        sent = [randomizer(_integer(value)) for value in values]
+    if as_json:
+        codec = randomizer.codec
+        decoded = [[list(codec.message(symbol)) for symbol in symbols] for symbols in sent]
+        packed = [codec.pack(symbols).hex() for symbols in sent]
+        print(json.dumps({"symbols": sent, "coordinate_and_value": decoded, "packed": packed}))
+    else:
+        print("".join(f"{symbol}\n" for symbols in sent for symbol in symbols), end="")
+    return 0
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(
+            f"value {text!r:.40} is not an integer; real values need --low and --high"
+        ) from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidParameter(f"value {text!r:.40} is not a number") from None
+
+
+def run_analyze(
+    path: Path,
+    messages: Sequence[Path],
+    *,
+    users: int | None,
+    low: float | None,
+    high: float | None,
+    confidence: float,
+    strict: bool,
+    as_json: bool,
+) -> int:
+    """The estimate on stdout."""
+    analyzer = Analyzer(load(path), users=users, low=low, high=high, strict=strict)
+    for name in messages:
+        if str(name) != "-" and not name.is_file():
+            raise InvalidParameter(f"there is no file {name}")
+    with progress("analyzing") as say:
+        for name in messages:
+            for symbols, ids in portions(name):
+                analyzer.add(symbols, ids)
+                say(f"{analyzer.messages:,} messages")
+    found = analyzer.result(confidence)
+    if strict and found.implausible is not None:
+        raise InvalidParameter(found.implausible)
+    if as_json:
+        print(json.dumps(_machine(found), allow_nan=False))
+    else:
+        show(_person(found))
+    return 0
+
+
+def _machine(found: Estimate) -> dict[str, Any]:
+    one = len(found.value) == 1
+    bounds = {"estimate": found.value, "lower": found.lower, "upper": found.upper}
+    return {
+        **{name: x.tolist()[0] if one else x.tolist() for name, x in bounds.items()},
+        "standard_deviation": found.standard_deviation,
+        "confidence": found.confidence,
+        "messages": found.messages,
+        "rejected": found.rejected,
+        "duplicates": found.duplicates,
+        "implausible": found.implausible,
+    }
+
+
+def _person(found: Estimate) -> Iterator[Fact]:
+    order = np.argsort(-found.value, kind="stable")[:_SHOWN]
+    for i in order.tolist():
+        name = "estimate" if len(found.value) == 1 else f"[{i}]"
+        yield (
+            name,
+            f"{found.value[i]:,.10g}, between {found.lower[i]:,.10g} and {found.upper[i]:,.10g} "
+            f"with probability {found.confidence:g}",
+        )
+    if len(found.value) > _SHOWN:
+        yield "", f"{len(found.value) - _SHOWN:,} smaller coordinates are in --json"
+    yield "noise", f"standard deviation {found.standard_deviation:.6g}"
+    yield "messages", f"{found.messages:,}"
+    if found.rejected:
+        yield "rejected", f"{found.rejected:,} that are no symbols of this file", "yellow"
+    if found.duplicates:
+        yield "duplicates", f"{found.duplicates:,} whose id had come before, left out", "yellow"
+    if found.implausible is not None:
+        yield "warning", found.implausible, "yellow"
+
+
+def run_simulate(
+    path: Path,
+    *,
+    users: int | None,
+    values: Values,
+    runs: int,
+    way: Way,
+    honest: float,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Measured beside expected on stdout."""
+    file = load(path)
+    plan = Plan(file, file.problem.n if users is None else users, values, runs, seed, way, honest)
+    with progress("simulating") as say:
+        outcome = simulate(plan, say)
+    if as_json:
+        print(json.dumps(_measured(outcome), allow_nan=False))
+    else:
+        show(_simulated(outcome))
+    return 0
+
+
+def _measured(outcome: Outcome) -> dict[str, Any]:
+    def numbers(found: Comparison) -> dict[str, float]:
+        return {
+            "measured": found.measured,
+            "expected": found.expected,
+            "standard_error": found.standard_error,
+        }
+
+    plan = outcome.plan
+    return {
+        "users": plan.users,
+        "runs": plan.runs,
+        "seed": plan.seed,
+        "path": plan.path,
+        "values": plan.values,
+        "honest": plan.honest,
+        "messages": numbers(outcome.messages),
+        "bits_per_user": outcome.bits_per_user,
+        "mse": numbers(outcome.mse),
+        "errors": [run.errors.tolist() for run in outcome.runs],
+    }
+
+
+def _simulated(outcome: Outcome) -> Iterator[Fact]:
+    plan = outcome.plan
+
+    def compared(found: Comparison, scale: float) -> str:
+        return (
+            f"{found.measured / scale:.8g}, expected {found.expected / scale:.8g} "
+            f"({found.deviation:+.2g} standard errors)"
+        )
+
+    yield "simulated", f"{plan.users:,} users, {plan.runs:,} runs, path {plan.path}"
+    yield "messages", f"per user {compared(outcome.messages, plan.users)}"
+    yield "bits", f"per user {outcome.bits_per_user:.8g}"
+    mse = outcome.mse
+    yield "error", f"RMSE {math.sqrt(mse.measured):.6g}, expected {math.sqrt(mse.expected):.6g}"
+    yield "MSE", compared(mse, 1.0)
+    yield "note", "seeded: these messages protect nobody"
