@@ -143,12 +143,11 @@ class Randomizer:
         return self.codec.symbol(message) if message[1] else -1
 
     def _own_integers(self, values: Sequence[Value] | IntArray) -> IntArray:
-        given = np.asarray(values)
-        if given.ndim != 1 or given.dtype.kind not in "iu":
-            for value in values:
-                self.checked(value)
-            given = np.array(list(values), np.int64)
         top = self.file.problem.max_value
+        if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
+            given = values
+        else:
+            given = np.array([self.checked(value)[1] for value in values], np.int64)
         wrong = np.flatnonzero((given < 0) | (given > top))
         if len(wrong):
             raise InvalidParameter(
