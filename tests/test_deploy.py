@@ -38,7 +38,7 @@ from paramsearch.deploy.analyzer import expected_messages, noise_quantile
 from paramsearch.deploy.randomizer import Noise
 from paramsearch.deploy.reading import portions
 from paramsearch.deploy.simulate import Plan, simulate
-from paramsearch.parameter_file import ParameterFile
+from paramsearch.parameter_file import ParameterFile, from_json
 
 SUM = {
     "max_value": 3,
@@ -227,6 +227,27 @@ def test_the_width_is_the_files() -> None:
         Codec.of(file()).symbol((0, 17))
     with pytest.raises(InvalidParameter):
         list(Codec.of(file()).unpack(b"\0", 100))
+
+
+@pytest.mark.parametrize("name", ["integers", "vectors"])
+def test_the_published_vectors(name: str) -> None:
+    """Bits to messages, symbols to bytes, messages to sums: as other languages have to do it."""
+    data = json.loads((Path(__file__).parent / "vectors" / f"{name}.json").read_text())
+    made = from_json(data["file"], source=name)
+    for case in data["randomizer"]:
+        tape = Tape(case["bits"])
+        value = tuple(case["value"]) if isinstance(case["value"], list) else case["value"]
+        assert Randomizer(made, tape, not_private=True)(value) == case["symbols"]
+        assert tape.read == len(case["bits"])
+    assert max(len(case["symbols"]) for case in data["randomizer"]) > 20
+    codec = Codec.of(made)
+    for case in data["encoder"]:
+        assert codec.pack(case["symbols"]).hex() == case["packed"]
+    for case in data["analyzer"]:
+        analyzer = Analyzer(made)
+        analyzer.add(case["symbols"])
+        assert analyzer.sums.tolist() == case["sums"]
+        assert analyzer.rejected == case["rejected"]
 
 
 # --- the analyzer

@@ -1,0 +1,99 @@
+"""How fast the deployed protocol runs, beside numpy's inexact sampler in the same run.
+
+Exact: every user's noise from integers and fair bits.  numpy: ``negative_binomial`` for every atom
+and user, in floating point, which is what a client without the compound Poisson form would do.
+
+    python benchmarks/deploy.py [--users 1000000] [--max-value 50] [--messages 50000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paramsearch import Request, generate
+from paramsearch.deploy import Analyzer, Randomizer, SeededBits
+from paramsearch.deploy.reading import portions
+from paramsearch.parameter_file import ParameterFile
+
+
+def parameters(users: int, max_value: int) -> ParameterFile:
+    """Any certified file will do; this is not about the search."""
+    request = Request(
+        n=users, eps=1.0, delta=1e-6, max_value=max_value, tries=1, budget=2.0, tier="fast"
+    )
+    return generate(request).file
+
+
+def seconds_exact(file: ParameterFile, values: np.ndarray, times: int) -> float:
+    randomizer = Randomizer(file, SeededBits(1), not_private=True)
+    randomizer.batch(values)
+    begun = time.perf_counter()
+    for _ in range(times):
+        randomizer.batch(values)
+    return (time.perf_counter() - begun) / times
+
+
+def seconds_numpy(file: ParameterFile, users: int) -> float:
+    random = np.random.default_rng(1)
+    laws = [(file.central.r, file.central.p)] * 2 + [(e.r, e.p) for e in file.atoms]
+    begun = time.perf_counter()
+    for r, p in laws:
+        random.negative_binomial(r / users, float(1 - Fraction(p)), size=users)
+    return time.perf_counter() - begun
+
+
+def seconds_single(file: ParameterFile, calls: int = 20_000) -> float:
+    """With the operating system's bits, as deployed."""
+    randomizer = Randomizer(file)
+    begun = time.perf_counter()
+    for _ in range(calls):
+        randomizer(1)
+    return (time.perf_counter() - begun) / calls
+
+
+def messages_per_second(file: ParameterFile, count: int) -> dict[str, float]:
+    symbols = np.random.default_rng(1).integers(len(file.alphabet), size=count).astype(np.uint8)
+    table = pa.table({"symbol": symbols})
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        pq.write_table(table, Path(folder) / "messages.parquet")
+        with pa.ipc.new_file(Path(folder) / "messages.arrow", table.schema) as sink:
+            sink.write_table(table, max_chunksize=1 << 20)
+        for name in ("messages.parquet", "messages.arrow"):
+            analyzer = Analyzer(file)
+            begun = time.perf_counter()
+            for portion, ids in portions(Path(folder) / name):
+                analyzer.add(portion, ids)
+            found[name] = count / (time.perf_counter() - begun)
+            assert analyzer.messages == count
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--users", type=int, default=1_000_000)
+    parser.add_argument("--max-value", type=int, default=50)
+    parser.add_argument("--messages", type=int, default=50_000_000)
+    asked = parser.parse_args()
+    file = parameters(asked.users, asked.max_value)
+    values = np.random.default_rng(0).integers(asked.max_value + 1, size=asked.users)
+    exact, inexact = seconds_exact(file, values, 5), seconds_numpy(file, asked.users)
+    print(f"{asked.users:,} users, max_value {asked.max_value}, {len(file.atoms)} atoms, one core")
+    print(f"exact, batch        {asked.users / exact:14,.0f} users per second")
+    print(f"numpy, inexact      {asked.users / inexact:14,.0f} users per second")
+    print(f"exact over numpy    {inexact / exact:14.1f} times as fast")
+    print(f"exact, single call  {1e6 * seconds_single(file):14.1f} microseconds")
+    for name, speed in messages_per_second(file, asked.messages).items():
+        print(f"{name:20}{speed:14,.0f} messages per second")
+
+
+if __name__ == "__main__":
+    main()
