@@ -49,7 +49,8 @@ class Configuration:
         if self.eps_central / self.family.max_value > LARGEST_STEP:
             raise InvalidParameter(
                 f"eps_central = {self.eps_central} leaves no central noise at "
-                f"max_value = {self.family.max_value}; take at most {LARGEST_STEP:g} per unit"
+                f"max_value = {self.family.max_value}: take at most {LARGEST_STEP:g} per unit, by "
+                "a smaller eps or a smaller share of it"
             )
         if self.eps is not None:
             object.__setattr__(self, "eps", not_negative("eps", self.eps))

@@ -89,6 +89,8 @@ class Estimator:
         self.geometric = np.zeros(len(workload.noises))
         self.geometric[self.central.noise] = math.exp(-2 * self.central.step)
         self.slack = eps - self._central_loss()
+        if not self.slack.min(initial=math.inf) > 0:
+            raise TooLarge(f"eps = {eps:g} leaves nothing to the atoms")
 
     def _central_loss(self) -> FloatArray:
         """About the largest loss of the central noise that matters, of every pair."""
@@ -124,6 +126,12 @@ class Estimator:
         outcomes = np.clip(whole, 10.0, 2.0 * LARGEST_TABLE).astype(np.int64)
         reach = outcomes + self.workload.largest_shift + 1
         start = np.concatenate([[0], np.cumsum(reach)])
+        if not start[-1] < LARGEST_TABLE and int(np.argmax(whole)) == self.central.noise:
+            raise TooLarge(
+                f"estimates need tables of more than {LARGEST_TABLE:,} outcomes: central noise "
+                f"with a loss of {self.central.step:.3g} per unit is too much; take a larger eps "
+                "or a larger share of it"
+            )
         if not start[-1] < LARGEST_TABLE:
             raise TooLarge(
                 f"estimates with {float(mean.max()):,.0f} copies of an atom on average need tables "

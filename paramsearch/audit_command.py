@@ -17,7 +17,7 @@ from accounting.proof import Proof, Tier
 from paramsearch import signature
 from paramsearch.auditor import EXIT_CODE, Audit, audit, consistent, read
 from paramsearch.certification import certify, parameters, rescaled
-from paramsearch.display import Fact, change_in_words, claim, claimed, progress, show
+from paramsearch.display import Fact, change_in_words, claim, claimed, error_of, progress, show
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
 
@@ -147,16 +147,13 @@ def _person(
         what = "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
         yield "certificate", what
     if isinstance(document, ParameterFile):
-        cost, error = document.cost, document.error
+        cost = document.cost
         yield (
             "cost",
             f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
             f"{cost.bits_per_user:.6g} bits per user (n = {document.problem.n:,})",
         )
-        yield (
-            "error",
-            f"RMSE {error.rmse:.6g}, {error.rmse_over_central:.4g} times the central one at eps",
-        )
+        yield "error", error_of(document)
         yield "sha256", document.sha256
     if signed is not None:
         yield "signature", signed

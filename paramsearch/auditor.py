@@ -1,7 +1,8 @@
 """Is a parameter file, or a configuration that somebody proposes, what it claims to be?
 
-Nothing in it is trusted: the exact parameters are read, delta is proved anew, and everything that
-the file says besides is recomputed and compared.
+Nothing in it is trusted: the exact parameters are read, delta is proved anew, and everything else
+that follows from the parameters is recomputed and compared.  What a certificate says of its own
+making (pair, methods, precision, software) is information; its bounds are held against the proof.
 """
 
 from __future__ import annotations

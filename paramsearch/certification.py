@@ -6,7 +6,7 @@ import math
 import platform
 from fractions import Fraction
 from importlib import metadata
-from typing import Any, cast
+from typing import Any
 
 from flint import arb
 
@@ -266,7 +266,7 @@ def certify(
     if proof.enclosure.lower > problem.delta:
         raise Violated(
             f"{bounds}, above the claimed {problem.delta:g}: too much is given away where {worst}; "
-            "add noise, or claim a larger delta"
+            + remedy(mechanism, problem.eps)
         )
     if proof.enclosure.upper > problem.delta:
         raise Undecided(
@@ -276,12 +276,22 @@ def certify(
     return reassembled(file, certificate_of(proof))
 
 
+def remedy(mechanism: Mechanism, eps: float) -> str:
+    """What may help against a violation."""
+    with precision(_BITS):
+        central = mechanism.central.loss() * mechanism.max_value * mechanism.coordinates
+        if central > ball(eps):
+            half = " / 2, since a change touches two coordinates" if mechanism.dimension > 1 else ""
+            return f"take eps_central below eps{half}, or claim a larger delta"
+    return "add noise, or claim a larger delta"
+
+
 def certificate_of(proof: Proof) -> Certificate:
     return Certificate(
         eps=proof.eps,
         delta_lower=proof.enclosure.lower,
         delta_upper=proof.enclosure.upper,
-        worst_pair=cast("tuple[int, int]", proof.worst_pair),  # or four, which pydantic checks
+        worst_pair=proof.worst_pair,
         proof=dict(proof.covered),
         precision=proof.precision,
         sampler_deviation=proof.deviation,

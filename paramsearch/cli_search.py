@@ -29,8 +29,8 @@ Output = Annotated[
 CentralFraction = Annotated[
     float | None,
     typer.Option(
-        help="eps of the central noise, as a fraction of the largest possible: eps, or less for "
-        "several releases and for vectors. [0.9]"
+        help="eps of the central noise, as a fraction of the largest possible: of eps, for vectors "
+        "of eps / 2, and less for several releases. [0.9]"
     ),
 ]
 MaxRmse = Annotated[
@@ -164,7 +164,7 @@ def generate_sparse(
     n: Users,
     eps: Eps,
     delta: Delta,
-    dimension: Annotated[int, typer.Option(help="Coordinates of a vector.", metavar="D")],
+    dimension: Annotated[int, typer.Option(help="Coordinates of a vector.", metavar="M")],
     max_value: Annotated[
         int, typer.Option(help="The one value of a vector is in 0..K.", metavar="K")
     ] = 1,

@@ -26,7 +26,7 @@ def claim(*, eps: float, delta: float, releases: int, honest: float, dimension: 
     """What is guaranteed, in words."""
     text = f"({exactly(eps)}, {delta!r}) for one changed input"
     if dimension > 1:
-        text += f", a vector of dimension {dimension:,} with one value"
+        text += f", a vector of dimension {dimension:,} with at most one value"
     if releases > 1:
         text += f", {releases:,} releases"
     if honest < 1:
@@ -43,6 +43,15 @@ def claimed(file: ParameterFile) -> str:
         releases=problem.releases,
         honest=problem.honest,
         dimension=file.dimension,
+    )
+
+
+def error_of(file: ParameterFile) -> str:
+    """The error of a file, in words."""
+    what = "the sum" if file.dimension == 1 else "each coordinate"
+    return (
+        f"RMSE {file.error.rmse:.6g} of {what}, {file.error.rmse_over_central:.4g} times the "
+        "central one at eps"
     )
 
 

@@ -15,7 +15,7 @@ from accounting.proof import Tier
 from accounting.protocol import LARGEST_VALUE
 from paramsearch.auditor import consistent
 from paramsearch.certification import certify
-from paramsearch.display import Fact, claimed, progress, show
+from paramsearch.display import Fact, claimed, error_of, progress, show
 from paramsearch.files import check_writable, destination
 from paramsearch.generation import Generated, Request, Say, generate
 from paramsearch.parameter_file import ParameterFile, dumps, load, save
@@ -86,7 +86,7 @@ def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Say) -> Genera
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
     """The result for a person."""
     file = made.file
-    certificate, cost, error, problem = file.certificate, file.cost, file.error, file.problem
+    certificate, cost, problem = file.certificate, file.cost, file.problem
     assert certificate is not None
     yield "certified", claimed(file), "bold green"
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
@@ -97,11 +97,7 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
         f"{cost.noise_messages:,.1f} noise messages in all; {cost.messages_per_user:.6g} messages "
         f"and {cost.bits_per_user:.6g} bits per user (n = {problem.n:,})",
     )
-    yield (
-        "error",
-        f"RMSE {error.rmse:.6g} of {'the sum' if file.dimension == 1 else 'each coordinate'}, "
-        f"{error.rmse_over_central:.4g} times the central one at eps",
-    )
+    yield "error", error_of(file)
     sizes = sorted(len(entry.atom) for entry in file.atoms)
     some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
     atoms = f"{len(sizes)} atom{'s' * (len(sizes) > 1)} of {some} messages"

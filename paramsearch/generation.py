@@ -102,9 +102,7 @@ class Request:
         )
         if self.max_rmse is None:
             return target
-        # where only a fraction adds noise, everybody adds more, and all of it may come
-        rmse = self.max_rmse * math.sqrt(self.honest)
-        least = central.by_rmse(rmse, self.max_value, largest)
+        least = central.by_rmse(self.max_rmse, self.max_value, largest, self.honest)
         return replace(target, eps_central=_cheapest_central(target, least, largest))
 
 

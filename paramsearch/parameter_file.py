@@ -14,8 +14,9 @@ A reader of this package reads every format it has ever written.
     integer. ``problem.dimension`` is new. Every coordinate has all the noise of the file to itself;
     a message is a coordinate and a value. ``cost`` is for all coordinates, ``error`` for each.
     ``certificate.worst_pair`` may be [j, 0, 0, k]: one coordinate loses j, another gains k.
- ``sha256`` is taken over the canonical JSON (RFC 8785) of everything else, so white
-space and the order of keys are free.
+
+``sha256`` is taken over the canonical JSON (RFC 8785) of everything else, so white space and the
+order of keys are free.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ from accounting import InvalidConfiguration, strict_json
 from accounting.configuration import LARGEST_DIMENSION
 from accounting.family import Atom, atom
 from accounting.notary import ExactCentral, ExactNoise, Mechanism
+from accounting.notary.notary import BALL, BALL_2D
+from accounting.proof import FAST
 from paramsearch.files import write_atomically
 
 Format = Literal["correlated-noise-parameters/1", "correlated-noise-parameters/2"]
@@ -116,8 +119,8 @@ _TAGS = {"integers", "vectors"}
 
 
 def _kind(problem: Any) -> str:
-    given = problem if isinstance(problem, dict) else vars(problem)
-    return "vectors" if "dimension" in given else "integers"
+    stated = "dimension" in problem if isinstance(problem, dict) else hasattr(problem, "dimension")
+    return "vectors" if stated else "integers"
 
 
 AnyProblem = Annotated[
@@ -176,7 +179,7 @@ class Certificate(_Part):
     eps: NotNegative
     delta_lower: NotNegative
     delta_upper: Annotated[float, Field(ge=0, le=1)]
-    worst_pair: tuple[Input, Input] | tuple[Input, Input, Input, Input]
+    worst_pair: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
     proof: Annotated[dict[str, Count], Field(min_length=1)]
     precision: Count
     sampler_deviation: NotNegative
@@ -232,12 +235,14 @@ class ParameterFile(_Part):
             raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
         if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
             raise ValueError("certificate: delta_lower <= delta_upper <= problem.delta fails")
-        if len(worst) == 2:
-            changed = worst[0] != worst[1]
-        else:
-            changed = worst[1] == worst[2] == 0 < min(worst[0], worst[3]) and self.dimension > 1
+        changed = len(worst) == 2 and worst[0] != worst[1]
+        if len(worst) == 4 and self.dimension > 1:
+            changed = worst[1] == worst[2] == 0 < min(worst[0], worst[3])
         if max(worst) > problem.max_value or not changed:
             raise ValueError(f"certificate.worst_pair = {list(worst)} is no change of an input")
+        unknown = set(certificate.proof) - {BALL, BALL_2D, FAST}
+        if unknown:
+            raise ValueError(f"certificate.proof has the unknown method {min(unknown)!r:.40}")
         if sum(certificate.proof.values()) != pairs:
             raise ValueError(f"certificate.proof does not cover the {pairs} ordered pairs")
         return self

@@ -114,8 +114,9 @@ def _person(
         yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
     yield "worst pair" if len(found.pairs) > 1 else "pair", change_in_words(found.worst_pair)
     if len(found.pairs) > 1:
-        kind = f"vectors of dimension {config.dimension:,} " if config.dimension > 1 else ""
-        yield "pairs", f"all {len(found.pairs):,} changes of {kind}in 0..{config.max_value}"
+        kind = f"changes of vectors of dimension {config.dimension:,} with one value in"
+        kind = kind if config.dimension > 1 else "ordered pairs of"
+        yield "pairs", f"all {len(found.pairs):,} {kind} 0..{config.max_value}"
     if releases > 1:
         yield "releases", f"{releases}, the same change in each"
     symbols = config.dimension * len(config.family.values)

@@ -21,7 +21,6 @@ from accounting import AccountingError, Enclosure, InvalidParameter, Protocol
 from accounting.arrays import FloatArray
 from accounting.notary import Mechanism
 from accounting.notary.balls import above, ball, below, precision
-from accounting.notary.mechanism import Pair
 from accounting.protocol import monotone
 from accounting.rounding import configuration
 from paramsearch.auditor import Audit
@@ -88,7 +87,7 @@ def pair_bounds(
 ) -> FloatArray | None:
     """Upper bounds on delta, [j, k] for the input j becoming k and NaN for no change; or None.
 
-    For vectors, j is the value of one coordinate and k that of another; 0 is no value.
+    For vectors, the larger one of the change within a coordinate and that to another one.
     """
     try:
         less, _ = _evaluators(mechanism, eps, releases)
@@ -106,7 +105,7 @@ def pair_bounds(
     single, moves = np.split(np.minimum(moved, 1.0), [top * (top + 1)])
     bounds[~np.eye(top + 1, dtype=bool)] = single
     if len(moves):
-        bounds[1:, 1:] = moves.reshape(top, top)
+        bounds[1:, 1:] = np.fmax(bounds[1:, 1:], moves.reshape(top, top))
     return bounds
 
 
@@ -226,10 +225,11 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
 
 def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
     vectors = audit.mechanism.dimension > 1
-    heading = "Every change of coordinate" if vectors else "Every change of input"
+    heading = "Every change of input"
     if bounds is None:
         return section("pairs", heading, element("p", _absent(audit)))
-    worst = _cell(worst_pair(audit), vectors)
+    pair = worst_pair(audit)
+    worst = None if pair is None else (pair[0], pair[-1])
     size = block_size(len(bounds))
     cells = block_maximum(bounds, size)
     darkest = 10 ** colour_range(cells)[0]
@@ -240,7 +240,7 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
     ]
     words += ["below the largest may be loose."]
     if vectors:
-        words += [" The input is a value of one coordinate, and becomes a value of another."]
+        words += [" A value becomes another in its coordinate or in another; the larger bound."]
     if size > 1:
         words += [f" A cell shows the largest of {size} × {size} changes."]
     if worst is not None:
@@ -265,13 +265,6 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
         ),
         element("details", element("summary", "The largest ones"), largest),
     )
-
-
-def _cell(pair: Pair | None, vectors: bool) -> tuple[int, int] | None:
-    """Where a change is in the map, if it is there."""
-    if pair is None or (vectors and len(pair) == 2 and min(pair) > 0):
-        return None
-    return pair[0], pair[-1]
 
 
 def _absent(audit: Audit) -> str:

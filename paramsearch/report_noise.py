@@ -41,20 +41,26 @@ def cost_section(document: Document) -> Html:
             ("Messages per user", number(cost.messages_per_user, 6)),
             ("Bits per message", f"{cost.bits_per_message:,}"),
             ("Bits per user", number(cost.bits_per_user, 6)),
-            ("RMSE of the sum", number(error.rmse, 5)),
+            (_rmse(document), number(error.rmse, 5)),
         ]
         if document.problem.eps > 0:
             against = " times the RMSE of the discrete Laplace mechanism at ε = "
+            if document.dimension > 1:
+                against = against.replace("mechanism", "mechanism for two coordinates")
             ratio = number(error.rmse_over_central, 5)
             rows += [("Against central", join([ratio, against, number(document.problem.eps)]))]
         return section("cost", "Cost and error", facts(rows), expected)
-    noise = _messages(document)
+    noise = document.dimension * _messages(document)
     rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
     if document.n is not None:
         rows += [("Messages per user", number(1 + noise / document.n, 6))]
     rmse = math.sqrt(0.5) / math.sinh(_step(document) / 2)
-    rows += [("RMSE of the sum", number(rmse, 5))]
+    rows += [(_rmse(document), number(rmse, 5))]
     return section("cost", "Cost and error", facts(rows), expected)
+
+
+def _rmse(document: Document) -> str:
+    return "RMSE of the sum" if document.dimension == 1 else "RMSE of each coordinate"
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,9 @@ def _step(proposal: Proposal) -> float:
 
 
 def _messages(document: Document) -> float:
-    """Noise messages over all users: 2 E[central] + the sum of |s| E[D^s]."""
+    """Of all users, in one coordinate: 2 E[central] + the sum of |s| E[D^s]."""
     if isinstance(document, ParameterFile):
-        return document.cost.noise_messages
+        return document.cost.noise_messages / document.dimension
     atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in document.atoms)
     return 2 / math.expm1(_step(document)) + atoms
 
@@ -126,6 +132,8 @@ def noise_section(document: Document, *, honest: float) -> Html:
         "The messages of an atom sum to 0 and are sent together, NB(r, p) times over all users, in "
         "compound Poisson events of the given rate. Point at a number for its exact value."
     )
+    if document.dimension > 1:
+        note += f" Each of the {document.dimension:,} coordinates has all of it to itself."
     if honest != 1:
         note += " This is the noise of all users; the proof counts on that of the honest ones only."
     if more:

@@ -151,8 +151,10 @@ def problem_section(audit: Audit, document: Document) -> Html:
         own, releases, honest = document.problem, document.problem.releases, document.problem.honest
     else:
         own, releases, honest = document, 1, 1.0
+    how = " from any value to any other"
     inputs = f"whole numbers from 0 to {audit.mechanism.max_value:,}"
     if audit.mechanism.dimension > 1:
+        how = " from any such vector to any other"
         inputs = (
             f"vectors of dimension {audit.mechanism.dimension:,}, at most one value not 0; {inputs}"
         )
@@ -161,7 +163,7 @@ def problem_section(audit: Audit, document: Document) -> Html:
         ("Inputs", inputs),
         ("ε", number(audit.eps)),
         ("δ", number(audit.delta)),
-        ("Adjacency", "substitution: one user’s input changes from any value to any other"),
+        ("Adjacency", "substitution: one user’s input changes" + how),
         ("Releases", f"{audit.releases:,}, the same change in each" if audit.releases > 1 else "1"),
         (
             "Honest users",

@@ -17,8 +17,8 @@ _FINEST = 400
 def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -> float:
     """About the largest eps* at which the Discrete Laplace mechanism alone is (eps, delta/2)-DP for
     this many changes by max_value at once."""
-    if changes == 1:
-        return eps
+    if changes <= 2:  # what delta adds to eps / changes is hardly anything
+        return eps / changes
     top = max(1, min(max_value, _FINEST, _LONGEST // changes))
     low, high = eps / changes, eps
     for _ in range(40):
@@ -39,7 +39,7 @@ def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
     spectrum = np.fft.rfft(weight, 1 << (size - 1).bit_length())
     mass = np.fft.irfft(spectrum**changes)[:size]
     loss = step * (changes * top - 2 * np.arange(size))
-    return float(np.sum(np.clip(mass, 0, None) * np.clip(1 - np.exp(eps - loss), 0, None)))
+    return float(np.sum(np.clip(mass, 0, None) * -np.expm1(np.minimum(eps - loss, 0.0))))
 
 
 def by_fraction(fraction: float, largest: float) -> float:
@@ -53,14 +53,15 @@ def by_fraction(fraction: float, largest: float) -> float:
     return share * largest
 
 
-def by_rmse(rmse: float, max_value: int, largest: float) -> float:
-    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error."""
-    rmse = positive("max rmse", rmse)
+def by_rmse(max_rmse: float, max_value: int, largest: float, honest: float = 1.0) -> float:
+    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error, where
+    everybody adds so much that the fraction ``honest`` suffices."""
+    rmse = positive("max rmse", max_rmse) * math.sqrt(honest)
     central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
     if central >= 0.999 * largest:
-        least = 1 / (math.sqrt(2) * math.sinh(largest / (2 * max_value)))
+        least = 1 / (math.sqrt(2 * honest) * math.sinh(largest / (2 * max_value)))
         raise InvalidParameter(
-            f"max rmse = {rmse:g} is out of reach: the central mechanism alone has an RMSE of "
+            f"max rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
             f"{least:.6g} at this eps, and the atoms need a part of eps; allow {1.01 * least:.4g} "
             "at least, or raise eps"
         )
