@@ -121,12 +121,13 @@ class Estimator:
         shape = mean**2 / variance
         z = math.sqrt(2 * math.log(1 / (_TAIL * self.delta)))
         length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
-        length[self.central.noise] += z * z / (2 * self.central.step)
+        central = z * z / (2 * self.central.step)
+        length[self.central.noise] += central
         whole = np.nan_to_num(length, nan=np.inf)
         outcomes = np.clip(whole, 10.0, 2.0 * LARGEST_TABLE).astype(np.int64)
         reach = outcomes + self.workload.largest_shift + 1
         start = np.concatenate([[0], np.cumsum(reach)])
-        if not start[-1] < LARGEST_TABLE and int(np.argmax(whole)) == self.central.noise:
+        if not start[-1] < LARGEST_TABLE and central > LARGEST_TABLE / 2:
             raise TooLarge(
                 f"estimates need tables of more than {LARGEST_TABLE:,} outcomes: central noise "
                 f"with a loss of {self.central.step:.3g} per unit is too much; take a larger eps "
