@@ -1,0 +1,19 @@
+"""What the protocol is compared with: other ways to sum integers, each with its error and cost."""
+
+from accounting.baselines.central import DiscreteLaplace, Laplace, NonPrivate
+from accounting.baselines.ikos import SplitAndMix
+from accounting.baselines.interface import Baseline, Problem, Run
+from accounting.baselines.rappor import FragmentedRappor
+from accounting.baselines.response import RandomizedResponse
+
+__all__ = [
+    "Baseline",
+    "DiscreteLaplace",
+    "FragmentedRappor",
+    "Laplace",
+    "NonPrivate",
+    "Problem",
+    "RandomizedResponse",
+    "Run",
+    "SplitAndMix",
+]

@@ -1,0 +1,76 @@
+"""The central mechanisms, which need a trusted party, and no privacy at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accounting.arrays import IntArray
+from accounting.baselines.interface import Problem, Run
+
+
+@dataclass(frozen=True)
+class _OneMessage:
+    """Every user sends the value itself."""
+
+    problem: Problem
+
+    @property
+    def messages(self) -> float:
+        return 1.0
+
+    @property
+    def bits(self) -> float:
+        return float(self.problem.value_bits)
+
+
+@dataclass(frozen=True)
+class NonPrivate(_OneMessage):
+    """The sum itself: the paper's "discretized" reference."""
+
+    name = "non-private"
+    guarantee = "none"
+    mse = 0.0
+
+    def run(self, values: IntArray, random: np.random.Generator) -> Run:
+        return Run(float(values.sum()), len(values))
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(_OneMessage):
+    """The sum plus DLap(eps / max_value)."""
+
+    name = "discrete Laplace (central)"
+    guarantee = "eps, with a trusted party"
+
+    @property
+    def mse(self) -> float:
+        return discrete_laplace_mse(self.problem.eps / self.problem.max_value)
+
+    def run(self, values: IntArray, random: np.random.Generator) -> Run:
+        p = -math.expm1(-self.problem.eps / self.problem.max_value)
+        noise = random.geometric(p) - random.geometric(p)
+        return Run(float(values.sum() + noise), len(values))
+
+
+@dataclass(frozen=True)
+class Laplace(_OneMessage):
+    """The sum plus continuous noise."""
+
+    name = "Laplace (central)"
+    guarantee = "eps, with a trusted party"
+
+    @property
+    def mse(self) -> float:
+        return 2 * (self.problem.max_value / self.problem.eps) ** 2
+
+    def run(self, values: IntArray, random: np.random.Generator) -> Run:
+        scale = self.problem.max_value / self.problem.eps
+        return Run(float(values.sum() + random.laplace(scale=scale)), len(values))
+
+
+def discrete_laplace_mse(step: float) -> float:
+    """The variance of DLap(step), 2q / (1 - q)^2 with q = e^-step."""
+    return 0.5 / math.sinh(step / 2) ** 2

@@ -1,0 +1,103 @@
+"""Fragmented RAPPOR: a one-hot string of max_value bits, each flipped with probability f, of which
+only the set positions are sent.
+
+The flip probability is the paper's "optimistic" one (after Ghazi, Kumar, Manurangsi and Pagh 2020,
+appendix G.3): the smallest f at which one explicit pair of datasets passes, all other users having
+the value 0 and one changing from j to k.  The two positions then have
+
+    D = Ber(1 - f) + Bin(n - 1, f)  and  Bin(n, f),  and after the change the other way round,
+
+so d_eps(D x Bin || Bin x D) <= delta is necessary for (eps, delta)-privacy, not sufficient.  With
+B = Bin(n, f) the ratio D(a) / B(a) is linear and increasing in a,
+
+    R(a) = (1 - f) a / (n f) + f (n - a) / (n (1 - f)),
+
+so the divergence is the sum over a, b of B(a) B(b) (R(a) - e^eps R(b))_+, found with prefix sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import stats
+
+from accounting.arrays import FloatArray, IntArray
+from accounting.baselines.interface import Problem, Run
+from accounting.errors import InvalidParameter
+
+_TAIL = 1e-20
+_FINEST = 1e-12
+
+
+def divergence(n: int, f: float, eps: float) -> float:
+    """d_eps of the two positions, exactly but for rounding and tails of 1e-20."""
+    a, mass = binomial(n, f)
+    ratio = (1 - f) * a / (n * f) + f * (n - a) / (n * (1 - f))
+    scale = math.exp(eps)
+    # for outcome a, the b with R(b) < R(a) / e^eps
+    count = np.searchsorted(ratio, ratio / scale, side="left")
+    below = np.concatenate([[0.0], np.cumsum(mass)])
+    moment = np.concatenate([[0.0], np.cumsum(mass * ratio)])
+    return float(np.sum(mass * (ratio * below[count] - scale * moment[count])))
+
+
+def binomial(n: int, f: float) -> tuple[FloatArray, FloatArray]:
+    """Outcomes of Bin(n, f) and their masses, without tails below 1e-20."""
+    rare = -math.log(_TAIL)  # Bernstein: both tails are below e^-rare
+    reach = rare / 3 + math.sqrt(rare**2 / 9 + 2 * rare * n * f * (1 - f))
+    first, last = math.floor(n * f - reach), math.ceil(n * f + reach)
+    a = np.arange(max(0, first), min(n, last) + 1, dtype=np.float64)
+    return a, np.asarray(stats.binom.pmf(a, n, f))
+
+
+def flip_probability(n: int, eps: float, delta: float) -> float:
+    """The smallest f that passes, to a relative 1e-12; the divergence decreases in f."""
+    low, high = 1e-6 / n, 0.5
+    if divergence(n, low, eps) <= delta:
+        raise InvalidParameter(f"delta = {delta:g}: no flipping at all passes with n = {n}")
+    while high - low > _FINEST * high:
+        middle = math.sqrt(low * high)
+        if divergence(n, middle, eps) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@dataclass(frozen=True)
+class FragmentedRappor:
+    """The analyzer unbiases the counts and weighs them by their values."""
+
+    problem: Problem
+    name = "fragmented RAPPOR"
+    guarantee = "optimistic: one pair of datasets passes (eps, delta)"
+
+    @cached_property
+    def flip(self) -> float:
+        return flip_probability(self.problem.n, self.problem.eps, self.problem.delta)
+
+    @property
+    def mse(self) -> float:
+        """n f (1 - f) / (1 - 2f)^2 times the sum of the squares of the values."""
+        top, f = self.problem.max_value, self.flip
+        squares = top * (top + 1) * (2 * top + 1) / 6
+        return self.problem.n * f * (1 - f) / (1 - 2 * f) ** 2 * squares
+
+    @property
+    def messages(self) -> float:
+        return 1 - self.flip + (self.problem.max_value - 1) * self.flip
+
+    @property
+    def bits(self) -> float:
+        return self.messages * self.problem.value_bits
+
+    def run(self, values: IntArray, random: np.random.Generator) -> Run:
+        top, f, n = self.problem.max_value, self.flip, len(values)
+        own = np.bincount(values, minlength=top + 1)[1:]
+        counts = random.binomial(own, 1 - f) + random.binomial(n - own, f)
+        levels = np.arange(1, top + 1)
+        estimate = float(levels @ ((counts - n * f) / (1 - 2 * f)))
+        return Run(estimate, int(counts.sum()))

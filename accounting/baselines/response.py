@@ -1,0 +1,98 @@
+"""Generalised randomized response: one message, the value or, with probability g, anything.
+
+As for RAPPOR the probability is optimistic: the smallest that one explicit pair of datasets passes,
+all other users having the value v and one changing from j to k, three different values (for
+max_value 1 the others have 0), seen by its counts of j and k.  These are trinomial but for the one
+user; with u = g / (max_value + 1) and T the law of n users who all have v, the law with a j is T(a, b) L(a, b),
+
+    L(a, b) = ((1 - g + u) a + u b) / (n u) + (g - 2u) (n - a - b) / (n (1 - 2u)),
+
+and with a k it is T(a, b) L(b, a).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import stats
+
+from accounting.arrays import IntArray
+from accounting.baselines.interface import Problem, Run
+from accounting.baselines.rappor import binomial
+from accounting.errors import InvalidParameter
+
+_FINEST = 1e-6
+
+
+def divergence(n: int, g: float, max_value: int, eps: float) -> float:
+    """d_eps of the counts of j and k."""
+    u = g / (max_value + 1)
+    if max_value == 1:
+        return _binary(n, u, eps)
+    a, mass = binomial(n, u)
+    given = stats.binom.pmf(a[None, :], n - a[:, None], u / (1 - u))
+    law = mass[:, None] * given
+    rest = (g - 2 * u) * (n - a[:, None] - a[None, :]) / (n * (1 - 2 * u))
+    first = ((1 - g + u) * a[:, None] + u * a[None, :]) / (n * u) + rest
+    return float(np.sum(law * np.clip(first - math.exp(eps) * first.T, 0, None)))
+
+
+def _binary(n: int, u: float, eps: float) -> float:
+    """Others at 0: the count of ones is Ber(1 - u) or Ber(u), plus Bin(n - 1, u)."""
+    a, mass = binomial(n, u)
+    one = (1 - u) * a / (n * u) + u * (n - a) / (n * (1 - u))
+    return max(
+        float(np.sum(mass * np.clip(one - math.exp(eps), 0, None))),
+        float(np.sum(mass * np.clip(1 - math.exp(eps) * one, 0, None))),
+    )
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Every user sends one of 0..max_value."""
+
+    problem: Problem
+    name = "randomized response"
+    guarantee = "optimistic: one pair of datasets passes (eps, delta)"
+
+    @cached_property
+    def chance(self) -> float:
+        """g, to a relative 1e-6."""
+        p = self.problem
+        low, high = 1e-3 / p.n, 1.0
+        if divergence(p.n, low, p.max_value, p.eps) <= p.delta:
+            raise InvalidParameter(f"delta = {p.delta:g}: no noise at all passes with n = {p.n}")
+        while high - low > _FINEST * high:
+            middle = math.sqrt(low * high)
+            if divergence(p.n, middle, p.max_value, p.eps) <= p.delta:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    @property
+    def mse(self) -> float:
+        """For the worst inputs, all of them 0 or max_value."""
+        g, top = self.chance, self.problem.max_value
+        if g == 1:
+            return math.inf
+        one = g * (1 - g) * top**2 / 4 + g * ((top + 1) ** 2 - 1) / 12
+        return self.problem.n * one / (1 - g) ** 2
+
+    @property
+    def messages(self) -> float:
+        return 1.0
+
+    @property
+    def bits(self) -> float:
+        return float(self.problem.max_value.bit_length())
+
+    def run(self, values: IntArray, random: np.random.Generator) -> Run:
+        g, top = self.chance, self.problem.max_value
+        random_ones = random.random(len(values)) < g
+        sent = np.where(random_ones, random.integers(top + 1, size=len(values)), values)
+        estimate = (float(sent.sum()) - len(values) * g * top / 2) / (1 - g)
+        return Run(estimate, len(sent))
