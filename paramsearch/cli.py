@@ -182,6 +182,7 @@ for command in (
     cli_search.generate_sparse,
     cli_search.pareto,
     cli_search.rescale,
+    cli_search.compare,
     cli_deploy.randomize,
     cli_deploy.analyze,
     cli_deploy.simulate,

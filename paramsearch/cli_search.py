@@ -160,6 +160,37 @@ def generate_real(
     raise typer.Exit(run_real(problem, request, output=output, as_json=json))
 
 
+def compare(
+    n: Users,
+    eps: Eps,
+    delta: Delta,
+    max_value: MaxValue,
+    central_fraction: Annotated[
+        float, typer.Option(help="Of the correlated noise: its central eps over eps.")
+    ] = 0.9,
+    tries: Annotated[
+        int, typer.Option(help="Families to try where the package has no file for the problem.")
+    ] = 20,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw bits against error: FILE.png, .svg or .pdf.")
+    ] = None,
+    json: Machine = False,
+) -> None:
+    """Error, messages and bits per user beside the central mechanisms, IKOS, RAPPOR and others."""
+    from accounting.baselines import Problem
+    from paramsearch.compare_command import run_compare
+
+    raise typer.Exit(
+        run_compare(
+            Problem(n=n, eps=eps, delta=delta, max_value=max_value),
+            fraction=central_fraction,
+            tries=tries,
+            plot=plot,
+            as_json=json,
+        )
+    )
+
+
 def generate_sparse(
     n: Users,
     eps: Eps,

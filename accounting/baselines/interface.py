@@ -47,8 +47,11 @@ class Baseline(Protocol):
     ``guarantee`` says in words what is known about its privacy.
     """
 
-    name: str
-    guarantee: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def guarantee(self) -> str: ...
 
     @property
     def problem(self) -> Problem: ...

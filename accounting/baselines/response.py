@@ -3,7 +3,8 @@
 As for RAPPOR the probability is optimistic: the smallest that one explicit pair of datasets passes,
 all other users having the value v and one changing from j to k, three different values (for
 max_value 1 the others have 0), seen by its counts of j and k.  These are trinomial but for the one
-user; with u = g / (max_value + 1) and T the law of n users who all have v, the law with a j is T(a, b) L(a, b),
+user; with u = g / (max_value + 1) and T the law of n users who all have v, the law with a j is
+T(a, b) L(a, b),
 
     L(a, b) = ((1 - g + u) a + u b) / (n u) + (g - 2u) (n - a - b) / (n (1 - 2u)),
 

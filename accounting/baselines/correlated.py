@@ -1,0 +1,56 @@
+"""The correlated noise protocol itself, by any parameters, behind the same interface."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accounting.arrays import IntArray
+from accounting.baselines.central import discrete_laplace_mse
+from accounting.baselines.interface import Problem, Run
+from accounting.family import Atom
+
+
+@dataclass(frozen=True)
+class CorrelatedNoise:
+    """Atoms with (r, p) of the noise of all users, and DLap(eps_central / max_value) in the sum."""
+
+    problem: Problem
+    atoms: tuple[tuple[Atom, float, float], ...]
+    eps_central: float
+    bits_per_message: int
+    name: str
+    guarantee: str
+
+    @property
+    def step(self) -> float:
+        return self.eps_central / self.problem.max_value
+
+    @property
+    def mse(self) -> float:
+        return discrete_laplace_mse(self.step)
+
+    @property
+    def noise_messages(self) -> float:
+        """Of all users."""
+        atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in self.atoms)
+        return 2 / math.expm1(self.step) + atoms
+
+    @property
+    def messages(self) -> float:
+        return 1 + self.noise_messages / self.problem.n
+
+    @property
+    def bits(self) -> float:
+        return self.messages * self.bits_per_message
+
+    def run(self, values: IntArray, random: np.random.Generator) -> Run:
+        odd = -math.expm1(-self.step)
+        plus, minus = random.geometric(odd, 2) - 1
+        counts = [
+            len(elements) * random.negative_binomial(r, 1 - p) for elements, r, p in self.atoms
+        ]
+        sent = int(np.count_nonzero(values)) + int(plus + minus) + int(sum(counts))
+        return Run(float(values.sum() + plus - minus), sent)
