@@ -17,6 +17,7 @@ import argparse
 import csv
 import json
 import math
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from paramsearch.comparison import name_of
 from paramsearch.search import paper
 from paramsearch.search.target import Target
 
@@ -64,8 +66,8 @@ def within(key: Key) -> float:
     return WITHIN.get(key, 20 + 4 * key[0])
 
 
-def run(key: Key) -> Result:
-    """One run of the command."""
+def run(key: Key, keep: Path | None = None) -> Result:
+    """One run of the command; its file is kept in a folder if there is one."""
     max_value, fraction = key
     target = Target(max_value, EPS, DELTA, fraction * EPS, N)
     usual = paper.noise_messages(target, paper.refined(target))
@@ -85,6 +87,8 @@ def run(key: Key) -> Result:
         )
         seconds = time.perf_counter() - begun
         data = json.loads(file.read_text())
+        if keep is not None:
+            shutil.copy(file, keep / name_of(max_value, EPS, DELTA, fraction))
     proved = [
         line.split("proved for ")[1] for line in done.stdout.splitlines() if "proved f" in line
     ]
@@ -193,6 +197,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="for the parameter files")
     parser.add_argument("--growth", type=Path, metavar="FILE.png")
     asked = parser.parse_args()
     results = read(asked.csv) if asked.csv and asked.csv.exists() else []
@@ -200,7 +205,7 @@ def main() -> None:
     for key in WITHIN if asked.all else asked.rows:
         if key in known:
             continue
-        results.append(run(key))
+        results.append(run(key, asked.keep))
         print(" ".join(cells(results[-1])), file=sys.stderr, flush=True)
         results.sort(key=lambda result: (-result.fraction, result.max_value))
         if asked.csv:
