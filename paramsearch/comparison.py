@@ -52,7 +52,9 @@ def of_the_paper(problem: Problem, fraction: float) -> Iterator[CorrelatedNoise]
 
 
 def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoise:
-    bits = math.ceil(math.log2(problem.max_value)) + 1
+    used = {value for elements, _, _ in proposal.atoms for value in elements}
+    used |= set(range(1, problem.max_value + 1))
+    bits = math.ceil(math.log2(len(used)))  # at most the ceil(log2(max_value)) + 1 of the paper
     if problem.max_value == 1:
         name = "Ghazi et al. 2020"  # the case of max_value 1 is theirs
     return CorrelatedNoise(
