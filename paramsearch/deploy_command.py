@@ -33,9 +33,13 @@ def run_randomize(
 ) -> int:
     """The symbols of each value on stdout."""
     randomizer = Randomizer(load(path))
+    if clip and low is None and high is None:
+        raise InvalidParameter("--clip is for real values, which need --low and --high")
     if low is not None or high is not None:
         if low is None or high is None:
             raise InvalidParameter("real values need both --low and --high")
+        if coordinates:
+            raise InvalidParameter("--coordinate is for vectors, --low and --high for real values")
         reals = RandomizedReals(randomizer, low, high, clip)
         sent = [reals(_number(value)) for value in values]
     elif randomizer.codec.dimension > 1:
@@ -90,7 +94,7 @@ def run_analyze(
     """The estimate on stdout."""
     analyzer = Analyzer(load(path), users=users, low=low, high=high, strict=strict)
     for name in messages:
-        if str(name) != "-" and not name.is_file():
+        if str(name) != "-" and (not name.exists() or name.is_dir()):
             raise InvalidParameter(f"there is no file {name}")
     with progress("analyzing") as say:
         for name in messages:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
+import pickle
+import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -72,6 +76,13 @@ def test_only_certified_files_and_the_systems_bits_are_deployed() -> None:
     assert isinstance(Randomizer(file()).source, SystemBits)
     with pytest.raises(InvalidParameter, match="SeededBits does not protect"):
         Randomizer(file(), SeededBits(1))
+
+    class Zeros(SystemBits):
+        def _chunk(self) -> bytes:
+            return bytes(64)
+
+    with pytest.raises(InvalidParameter, match="Zeros does not protect"):
+        Randomizer(file(), Zeros())
     with pytest.raises(InvalidParameter, match="no certificate"):
         Randomizer(parameters(Proposal.of(SUM)))
     forged = file().model_copy(update={"alphabet": (1, -1, 2, -2)})
@@ -88,7 +99,9 @@ def test_wrong_values_are_refused_before_anything_is_sent(value: Any) -> None:
         randomizer.batch([1, value])
 
 
-@pytest.mark.parametrize("value", [1, (0, 4), (7, 1), (-1, 1), (0,), "x", None, (0, True)])
+@pytest.mark.parametrize(
+    "value", [1, (0, 4), (7, 1), (-1, 1), (0,), "x", None, (0, True), False, np.array([1, 9])]
+)
 def test_wrong_vectors(value: Any) -> None:
     randomizer = Randomizer(file(7), Tape(""), not_private=True)
     with pytest.raises(InvalidParameter):
@@ -100,7 +113,7 @@ def test_the_law_of_one_users_messages() -> None:
     randomizer = Randomizer(file(), not_private=True)
 
     def draw(source: Any) -> int:
-        randomizer.source = source
+        randomizer._source = source
         return len(randomizer(2))
 
     found, short = law(draw, 13)
@@ -163,6 +176,58 @@ def test_who_sends_what_in_a_batch() -> None:
     assert set(batch.users.tolist()) <= {0, 1, 2, 3}
 
 
+def test_the_bits_are_those_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bytes] = []
+    system = os.urandom
+
+    def recorded(size: int) -> bytes:
+        given.append(system(size))
+        return given[-1]
+
+    monkeypatch.setattr(os, "urandom", recorded)
+    source = SystemBits()
+    found = "".join(f"{source.bits(size):0{size}b}" for size in (1, 7, 64, 300, 3, 700))
+    everything = "".join(f"{byte:08b}" for chunk in given for byte in chunk)
+    assert everything.startswith(found)
+
+
+def test_copies_of_a_source_have_bits_of_their_own() -> None:
+    source = SystemBits()
+    source.bits(5)
+    for other in (copy.deepcopy(source), copy.copy(source), pickle.loads(pickle.dumps(source))):
+        assert other.bits(256) != source.bits(256)
+
+
+def test_threads_may_share_a_randomizer() -> None:
+    """Every bit is given once, and a hazard is the same whoever computes it first."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(3):
+            source = SystemBits()
+            randomizer = seeded(file(n=2))
+            with ThreadPoolExecutor(8) as pool:
+                found = list(pool.map(lambda _: source.bits(64), range(4000)))
+                list(pool.map(randomizer, [1] * 200))
+            assert len(set(found)) == len(found)
+            assert max(found) < 1 << 64
+            fresh = seeded(file(n=2)).noise._events[1]
+            shared = randomizer.noise._events[1]
+            for k, hazard in shared._hazards.items():
+                assert hazard.low == fresh._hazard(k).low
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_noise_belongs_to_any_user_of_a_batch() -> None:
+    randomizer = seeded(file(), 12)
+    senders = np.concatenate([randomizer.batch([0] * 5).users for _ in range(3000)])
+    events = np.unique(senders, return_counts=True)[1]
+    assert len(events) == 5
+    # messages come in clumps: compare with the spread between users, not with Poisson
+    assert events.std() < 0.2 * events.mean()
+
+
 def test_a_child_process_does_not_repeat_its_parents_bits() -> None:
     source = SystemBits()
     source.bits(3)
@@ -186,7 +251,7 @@ def test_rounding_keeps_the_mean_exactly() -> None:
     reals = RandomizedReals(Randomizer(file(), not_private=True), low=0.0, high=3.0)
 
     def draw(source: Any) -> int:
-        reals.randomizer.source = source
+        reals.randomizer._source = source
         return reals.rounded(1.375)
 
     found, short = law(draw, 12)
@@ -217,6 +282,7 @@ def test_packing(dimension: int, size: int, data: st.DataObject) -> None:
     packed = codec.pack(symbols)
     assert len(packed) == -(-len(symbols) * codec.bits // 8)
     assert list(codec.unpack(packed, len(symbols))) == symbols
+    assert codec.pack(np.array(symbols, np.int64)) == packed
     assert [codec.symbol(codec.message(symbol)) for symbol in symbols] == symbols
 
 
@@ -280,6 +346,9 @@ def test_ids_tell_copies_apart() -> None:
     analyzer.add([0, 0, 0], ids=["a", "b", "a"])
     analyzer.add([0], ids=["b"])
     assert (analyzer.messages, analyzer.duplicates) == (2, 2)
+    analyzer.add(iter([1, 1]), ids=[None, ""])
+    analyzer.add([], ids=[])
+    assert (analyzer.messages, analyzer.duplicates) == (4, 2)
     with pytest.raises(InvalidParameter, match="'a' comes twice"):
         Analyzer(file(), strict=True).add([0, 0], ids=["a", "a"])
 
@@ -309,6 +378,11 @@ def test_the_interval_covers(honest: float, miss: float) -> None:
     mass = stats.nbinom.pmf(k, made.central.r, float(1 - Fraction(made.central.p)))
     apart = np.abs(np.subtract.outer(k[:400], k[:400])) > reach
     assert (np.outer(mass[:400], mass[:400]) * apart).sum() <= miss
+    half = noise_quantile(made, miss, 0.5)
+    few = stats.nbinom.pmf(k, made.central.r / 2, float(1 - Fraction(made.central.p)))
+    apart = np.abs(np.subtract.outer(k[:400], k[:400])) > half
+    assert (np.outer(few[:400], few[:400]) * apart).sum() <= miss
+    apart = np.abs(np.subtract.outer(k[:400], k[:400])) > reach
     if honest == 1.0:  # exact there: one less would not do
         apart = np.abs(np.subtract.outer(k[:400], k[:400])) > reach - 1
         assert reach == 0 or (np.outer(mass[:400], mass[:400]) * apart).sum() > miss
@@ -323,6 +397,28 @@ def test_vectors_in_both_ways_of_adding() -> None:
     large.add(symbols)
     assert small.sums.tolist() == large.sums.tolist()
     assert small.result().value.tolist() == small.sums.tolist()
+
+
+def test_the_interval_of_real_values_has_both_parts() -> None:
+    made = file(n=2000)
+    found = Analyzer(made, low=2.0, high=8.0, users=1500).result(0.9)
+    reach = noise_quantile(made, 0.05, 0.75) + math.sqrt(1500 * math.log(4 / 0.1) / 2)
+    assert found.value[0] == 2.0 * 1500  # no message: everybody has the smallest value
+    assert found.upper[0] - found.value[0] == pytest.approx(2.0 * reach)
+    deviation = 2.0 * math.sqrt(0.75 * made.error.mse + 1500 / 4)
+    assert found.standard_deviation == pytest.approx(deviation)
+    assert "fewer than the 2,000" in (found.implausible or "")
+    with pytest.raises(InvalidParameter, match="too far apart"):
+        Analyzer(made, low=-1e308, high=1e308)
+
+
+def test_more_users_mean_more_noise() -> None:
+    made = file()
+    plan = Plan(made, 200, values="zero", runs=800, seed=3)
+    errors = np.array([run_.errors[0] for run_ in simulate(plan).runs])
+    found = Analyzer(made, users=200).result(0.95)
+    assert np.mean(np.abs(errors) <= found.upper[0]) >= 0.95
+    assert abs((errors**2).mean() - found.standard_deviation**2) < 5 * (errors**2).std() / 28
 
 
 def test_real_values_end_to_end() -> None:
@@ -355,6 +451,29 @@ def test_files_of_messages(tmp_path: Path) -> None:
         assert analyzer.messages == 5
         assert analyzer.rejected == (1 if name == "m.csv" else 2)
     assert sums[0] == sums[1] == sums[2] == sums[3]
+    for text, messages, rejected, duplicates in (
+        ("\ufeffid,symbol\n7,0\n7,0\n", 1, 0, 1),
+        ("symbol,id\n0,\n1,\n2\n", 3, 0, 0),
+        ('symbol\n0\n"\n1\n1\n', 3, 1, 0),
+        ("symbol\n" + "9" * 200_000 + "\n1\n", 1, 1, 0),
+        ("symbol\n+1\n1_0\n-0\n2.0\n3\n", 1, 4, 0),
+    ):
+        (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
+        analyzer = Analyzer(file())
+        for portion, ids in portions(tmp_path / "odd.csv"):
+            analyzer.add(portion, ids)
+        counts = analyzer.messages, analyzer.rejected, analyzer.duplicates
+        assert counts == (messages, rejected, duplicates), text[:40]
+    for text in ("0\n1\n", "id\n0\n", "a,b\n1,2\n"):
+        (tmp_path / "odd.csv").write_text(text)
+        with pytest.raises(InvalidParameter, match="one must be 'symbol'"):
+            list(portions(tmp_path / "odd.csv"))
+    huge = pa.table({"symbol": pa.array([0, None, 2**64 - 1], pa.uint64()), "id": [[1], [2], [3]]})
+    pq.write_table(huge, tmp_path / "huge.parquet")
+    ((portion, ids),) = portions(tmp_path / "huge.parquet")
+    assert portion.tolist() == [0, -1, 1 << 62]
+    with pytest.raises(InvalidParameter, match="no id"):
+        Analyzer(file()).add(portion, ids)
     (tmp_path / "two.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InvalidParameter, match="symbol"):
         list(portions(tmp_path / "two.csv"))
@@ -479,6 +598,8 @@ def test_commands(tmp_path: Path) -> None:
         ("randomize", str(path), "--value", "1", "--low", "0"),
         ("analyze", str(path), str(tmp_path / "none.txt")),
         ("analyze", str(path), str(messages), "--confidence", "1"),
+        ("randomize", str(path), "--value", "1", "--clip"),
+        ("randomize", str(path), "--value", "1", "--low", "0", "--high", "1", "--coordinate", "0"),
         ("simulate", str(path), "--users", "10000000000000"),
         ("simulate", str(path), "--values", "odd"),
     ):

@@ -22,8 +22,9 @@ from paramsearch.deploy.codec import Codec
 from paramsearch.parameter_file import ParameterFile
 
 _CHUNK = 1 << 16
-_LARGEST_TABLE = 1 << 22
+_LARGEST_TABLE = 1 << 14
 """Symbols up to which each is counted; beyond it values are added up."""
+_LARGEST_DIMENSION = 1 << 27
 _IMPLAUSIBLE = 1e-9
 """Probability of more messages than ``expected_messages`` says."""
 
@@ -34,7 +35,7 @@ class Estimate:
     least the probability ``confidence``, of each coordinate.
 
     ``rejected`` symbols were none of the file's, ``duplicates`` had an id again.  ``implausible``
-    says what is wrong with the number of messages, if anything.
+    says what is wrong with the number of messages or users, if anything.
     """
 
     value: FloatArray
@@ -67,7 +68,12 @@ class Analyzer:
         consistent(file)
         self.file, self.strict = file, strict
         self.codec = Codec.of(file)
-        self.users = file.problem.n if users is None else whole("users", users, least=0)
+        self.users = file.problem.n if users is None else whole("users", users, least=1)
+        if file.dimension > _LARGEST_DIMENSION:
+            raise InvalidParameter(
+                f"dimension = {file.dimension:,} needs a sum for each coordinate in memory; up to "
+                f"{_LARGEST_DIMENSION:,} are possible"
+            )
         self.scale, lowest, self.reals = _affine(file, low, high)
         self.offset = lowest * self.users
         self.messages = self.rejected = self.duplicates = 0
@@ -86,7 +92,9 @@ class Analyzer:
         the transport gives every message an id, ``ids`` does that, at the price of a set in memory.
         """
         if ids is not None:
-            symbols = self._first_only(np.asarray(symbols), ids)
+            portions = list(_chunks(symbols))
+            given = np.concatenate(portions) if portions else np.zeros(0, np.int64)
+            symbols = self._first_only(given, ids)
         for chunk in _chunks(symbols):
             self._add(chunk)
 
@@ -95,8 +103,13 @@ class Analyzer:
             raise InvalidParameter(f"{len(symbols):,} messages have {len(ids):,} ids")
         new = np.ones(len(symbols), bool)
         for i, name in enumerate(ids):
-            new[i] = name not in self._seen
-            self._seen.add(name)
+            if name is None or name == "":
+                continue  # without an id, nothing can be said
+            try:
+                new[i] = name not in self._seen
+                self._seen.add(name)
+            except TypeError:
+                raise InvalidParameter(f"{name!r:.60} is no id: take numbers or texts") from None
         again = int(np.count_nonzero(~new))
         if again and self.strict:
             raise InvalidParameter(f"the message {ids[int(np.argmin(new))]!r:.60} comes twice")
@@ -116,10 +129,11 @@ class Analyzer:
             symbols = symbols[~wrong]
         self.rejected += bad
         self.messages += len(symbols)
+        symbols = symbols.astype(np.int64)
         if len(self._counts):
             self._counts += np.bincount(symbols, minlength=self.codec.symbols)
         else:
-            coordinate, index = np.divmod(symbols.astype(np.int64), self._alphabet)
+            coordinate, index = np.divmod(symbols, self._alphabet)
             np.add.at(self._sums, coordinate, self._values[index])
 
     @property
@@ -134,9 +148,10 @@ class Analyzer:
         """The estimate; messages may still be added afterwards."""
         miss = 1 - probability("confidence", confidence)
         rounding = self.users / 4 if self.reals else 0.0
-        deviation = self.scale * math.sqrt(self.file.error.mse + rounding)
+        share = self.users / self.file.problem.n  # of the noise
+        deviation = self.scale * math.sqrt(self.file.error.mse * share + rounding)
         # each kind of error stays within its half of the interval up to half the probability
-        reach = float(noise_quantile(self.file, miss / 2 if self.reals else miss))
+        reach = float(noise_quantile(self.file, miss / 2 if self.reals else miss, share))
         if self.reals:
             reach += math.sqrt(self.users * math.log(4 / miss) / 2)  # Hoeffding
         value: FloatArray = np.asarray(self.offset + self.scale * self.sums, np.float64)
@@ -153,6 +168,10 @@ class Analyzer:
         )
 
     def _implausible(self) -> str | None:
+        problem = self.file.problem
+        least = math.ceil(problem.honest * problem.n)
+        if self.users < least:
+            return f"{self.users:,} users are fewer than the {least:,} that the certificate needs"
         most = expected_messages(self.file, self.users)
         if self.messages > most:
             return (
@@ -167,15 +186,19 @@ def _affine(
 ) -> tuple[float, float, bool]:
     if low is None and high is None:
         return 1.0, 0.0, False
-    if low is None or high is None or not real("low", low) < real("high", high):
-        raise InvalidParameter(f"the range [{low}, {high}] of real values needs low < high")
+    ordered = low is not None and high is not None and real("low", low) < real("high", high)
+    if low is None or high is None or not ordered or not math.isfinite(high - low):
+        raise InvalidParameter(
+            f"the range [{low}, {high}] of real values needs low < high, both finite and not too "
+            "far apart"
+        )
     if file.dimension > 1:
         raise InvalidParameter("this file is for vectors; a range is for real values")
     return (high - low) / file.problem.max_value, low, True
 
 
 def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
-    if isinstance(symbols, np.ndarray):
+    if isinstance(symbols, np.ndarray) and symbols.size:
         if symbols.ndim != 1 or symbols.dtype.kind not in "iu":
             raise InvalidParameter(
                 f"messages must be integers, not {symbols.dtype} of {symbols.ndim} dimensions"
@@ -191,14 +214,14 @@ def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
         yield np.array([max(-1, min(int(symbol), limit)) for symbol in portion], np.int64)
 
 
-def noise_quantile(file: ParameterFile, miss: float) -> int:
-    """The least t with P(|z+ - z-| > t) <= ``miss``, or a little more: rounded upwards.
+def noise_quantile(file: ParameterFile, miss: float, users: float = 1.0) -> int:
+    """The least t with P(|z+ - z-| > t) <= ``miss``, or a little more, for this share of users.
 
     By the moment generating function where the noise is not geometric: for every s, P(Z > t) is at
     most E[e^{sZ}] e^{-st}.
     """
     q = float(Fraction(file.central.p))
-    share = file.central.r
+    share = file.central.r * users
     loss = -math.log(q)
     if abs(share - 1) < 1e-9:  # P(|Z| > t) = 2 q^(t+1) / (1 + q)
         return max(0, math.ceil(math.log(2 / ((1 + q) * miss)) / loss - 1 + 1e-6))

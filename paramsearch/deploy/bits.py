@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from typing import Protocol
+from weakref import WeakSet
 
 from accounting.errors import InvalidParameter
 
@@ -20,41 +22,52 @@ class BitSource(Protocol):
 
 
 class _Buffered:
-    """Bits from chunks of bytes."""
-
-    _forks = 0
+    """Bits from chunks of bytes; threads may share it."""
 
     def __init__(self) -> None:
-        self._held, self._size, self._epoch = 0, 0, _Buffered._forks
+        self._held, self._size = 0, 0
+        self._lock = threading.Lock()
 
     def bits(self, count: int) -> int:
-        if self._epoch != _Buffered._forks:  # a child must not repeat what its parent holds
-            self._held, self._size, self._epoch = 0, 0, _Buffered._forks
-        while self._size < count:
-            self._held = self._held << (8 * _CHUNK) | int.from_bytes(self._chunk(), "big")
-            self._size += 8 * _CHUNK
-        self._size -= count
-        found = self._held >> self._size
-        self._held &= (1 << self._size) - 1
-        return found
+        with self._lock:
+            while self._size < count:
+                chunk = int.from_bytes(self._chunk(), "big")
+                self._held = self._held << (8 * _CHUNK) | chunk
+                self._size += 8 * _CHUNK
+            self._size -= count
+            found = self._held >> self._size
+            self._held &= (1 << self._size) - 1
+            return found
 
     def _chunk(self) -> bytes:
         raise NotImplementedError
 
 
+class SystemBits(_Buffered):
+    """The operating system's cryptographic generator; what a deployment uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _SYSTEM.add(self)
+
+    def _chunk(self) -> bytes:
+        return os.urandom(_CHUNK)
+
+    def __reduce__(self) -> tuple[type[SystemBits], tuple[()]]:
+        return SystemBits, ()  # a copy has no bits in common with this one
+
+
+_SYSTEM: WeakSet[SystemBits] = WeakSet()
+
+
 def _forked() -> None:
-    _Buffered._forks += 1
+    """A child must not repeat the bits that its parent holds."""
+    for source in _SYSTEM:
+        _Buffered.__init__(source)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
-
-
-class SystemBits(_Buffered):
-    """The operating system's cryptographic generator; what a deployment uses."""
-
-    def _chunk(self) -> bytes:
-        return os.urandom(_CHUNK)
 
 
 class SeededBits(_Buffered):
@@ -69,9 +82,8 @@ class SeededBits(_Buffered):
         self._block += 1
         return found
 
-    def bits(self, count: int) -> int:
-        self._epoch = _Buffered._forks  # a seed gives the same bits wherever it is used
-        return super().bits(count)
+    def __reduce__(self) -> tuple[type[SeededBits], tuple[str]]:
+        return SeededBits, (self._seed,)  # a copy begins anew
 
 
 class Tape:

@@ -8,6 +8,7 @@ integers for rational x and by ball arithmetic, as precise as it takes, for othe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol
@@ -20,6 +21,8 @@ from paramsearch.deploy.bits import BitSource
 
 _WORD = 64
 _MOST_BITS = 1 << 16
+_PRECISION = threading.RLock()
+"""The working precision of balls is one for all threads."""
 
 
 class Real(Protocol):
@@ -59,11 +62,12 @@ class Computed:
     def bounds(self, bits: int) -> tuple[int, int]:
         working = bits + _WORD
         while working <= _MOST_BITS:
-            with precision(working):
+            with _PRECISION, precision(working):
                 scaled = self._ball() * arb(2) ** bits
-                low, high = floor(scaled.lower()), ceil(scaled.upper())
-                if high - low == 1:
-                    return low, high
+                if scaled.is_finite():
+                    low, high = floor(scaled.lower()), ceil(scaled.upper())
+                    if high - low == 1:
+                        return low, high
             working *= 2
         raise Undecided(f"a probability cannot be told from a multiple of 2^-{bits}")
 

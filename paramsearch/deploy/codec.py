@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from accounting.errors import InvalidParameter
 from paramsearch.parameter_file import ParameterFile
@@ -57,13 +58,17 @@ class Codec:
 
     def pack(self, symbols: Iterable[int]) -> bytes:
         """Symbols one after the other, filled up with zeros to whole bytes."""
-        number, count = 0, 0
-        for symbol in symbols:
-            self.message(symbol)
-            number = number << self.bits | symbol
-            count += self.bits
-        size = -(-count // 8)
-        return (number << (8 * size - count)).to_bytes(size, "big")
+        out = bytearray()
+        stream = iter(symbols)
+        while group := [int(symbol) for symbol in islice(stream, 8)]:  # eight are whole bytes
+            number = 0
+            for symbol in group:
+                self.message(symbol)
+                number = number << self.bits | symbol
+            count = len(group) * self.bits
+            size = -(-count // 8)
+            out += (number << (8 * size - count)).to_bytes(size, "big")
+        return bytes(out)
 
     def unpack(self, data: bytes, count: int) -> Iterator[int]:
         """The first ``count`` symbols of what ``pack`` made."""
@@ -71,6 +76,8 @@ class Codec:
             raise InvalidParameter(
                 f"{count} symbols of {self.bits} bits do not fit into {len(data)} bytes"
             )
-        number, size = int.from_bytes(data, "big"), 8 * len(data)
-        for i in range(count):
-            yield number >> (size - (i + 1) * self.bits) & ((1 << self.bits) - 1)
+        for begin in range(0, count, 8):
+            group = data[begin // 8 * self.bits : (begin // 8 + 1) * self.bits]
+            number, size = int.from_bytes(group, "big"), 8 * len(group)
+            for i in range(1, min(8, count - begin) + 1):
+                yield number >> (size - i * self.bits) & ((1 << self.bits) - 1)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from flint import arb
@@ -41,7 +41,9 @@ class Poisson:
         self.rate = rate
         self.pieces = max(1, math.ceil(rate))
         self._rate = rate / self.pieces
-        self._hazards: list[Real] = []
+        self._hazards: dict[int, Real] = {}
+        if rate:
+            self._hazard(0)
 
     def draw(self, source: BitSource) -> int:
         if not self.rate:
@@ -55,9 +57,10 @@ class Poisson:
         return total
 
     def _hazard(self, k: int) -> Real:
-        if k == len(self._hazards):
-            self._hazards.append(Computed(lambda: self._ratio(k)))
-        return self._hazards[k]
+        found = self._hazards.get(k)
+        if found is None:
+            found = self._hazards[k] = Computed(lambda: self._ratio(k))
+        return found
 
     def _ratio(self, k: int) -> arb:
         rate = ball(self._rate)
@@ -75,6 +78,11 @@ class Logarithmic:
         self.last = max(0, math.ceil(1 / (1 - p)) - 1).bit_length()
         bits = p.denominator.bit_length() << self.last
         self._exact = bits <= _LONGEST_EXACT
+        # at once, so that whatever is wrong with p shows before anybody draws
+        self._stops = [self._real(self._stop, block) for block in range(self.last)]
+        self._digits: list[Real] = [Rational(p / (1 + p))]  # may be a dyadic number, later ones not
+        self._digits += [self._real(self._digit, i) for i in range(1, self.last)]
+        self._again = self._real(self._power, self.last)
 
     def draw(self, source: BitSource) -> int:
         while True:
@@ -101,26 +109,13 @@ class Logarithmic:
             mass = mass - self._power(block + 1)
         return mass / (1 << block)
 
-    @cached_property
-    def _stops(self) -> list[Real]:
-        """Per block, its weight over that of itself and all later ones."""
+    def _stop(self, block: int) -> Number:
+        """The block's weight over that of itself and all later ones."""
+        weights = [self._weight(j) for j in range(block, self.last + 1)]
+        return weights[0] / sum(weights[1:], weights[0])
 
-        def stop(block: int) -> Number:
-            weights = [self._weight(j) for j in range(block, self.last + 1)]
-            return weights[0] / sum(weights[1:], weights[0])
-
-        return [self._real(stop, block) for block in range(self.last)]
-
-    @cached_property
-    def _digits(self) -> list[Real]:
-        def digit(i: int) -> Number:
-            return self._power(i) / (1 + self._power(i))
-
-        return [self._real(digit, i) for i in range(self.last)]
-
-    @cached_property
-    def _again(self) -> Real:
-        return self._real(self._power, self.last)
+    def _digit(self, i: int) -> Number:
+        return self._power(i) / (1 + self._power(i))
 
     def _real(self, value: Callable[[int], Number], argument: int) -> Real:
         if self._exact:

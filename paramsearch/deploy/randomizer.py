@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from numbers import Integral
 
 import numpy as np
 
@@ -47,13 +48,15 @@ class Noise:
         self._which = Choice(rates)
         laws = {p: Logarithmic(Fraction(p)) for _, _, p in parts}
         self._copies = [laws[p] for _, _, p in parts]
-        self._events: dict[int, Poisson] = {}
+        self._events = {1: Poisson(self.rate / self.users)}
 
     def events(self, source: BitSource, users: int = 1) -> Iterator[tuple[int, int, int]]:
         """(coordinate, atom, copies) of each event of so many users."""
-        if users not in self._events:
-            self._events = {users: Poisson(self.rate * Fraction(users, self.users))}
-        for _ in range(self._events[users].draw(source)):
+        count = self._events.get(users)
+        if count is None:
+            count = Poisson(self.rate * Fraction(users, self.users))
+            self._events = {1: self._events[1], users: count}
+        for _ in range(count.draw(source)):
             which = self._which.draw(source)
             coordinate = uniform(source, self.dimension) if self.dimension > 1 else 0
             yield coordinate, which, self._copies[which].draw(source)
@@ -81,14 +84,19 @@ class Randomizer:
         if file.certificate is None:
             raise InvalidParameter("the file has no certificate; paramsearch certify proves it")
         consistent(file)
-        if source is not None and not isinstance(source, SystemBits) and not not_private:
+        if source is not None and type(source) is not SystemBits and not not_private:
             raise InvalidParameter(
                 f"{type(source).__name__} does not protect anybody: only the operating system's "
                 "bits do; not_private=True allows it for tests and simulations"
             )
-        self.file, self.source = file, source or SystemBits()
+        self.file = file
+        self._source = SystemBits() if source is None else source
         self.codec = Codec.of(file)
         self.noise = Noise(file)
+
+    @property
+    def source(self) -> BitSource:
+        return self._source
 
     def __call__(self, value: Value) -> list[int]:
         """The symbols that one user sends, sorted: their order says nothing."""
@@ -102,7 +110,9 @@ class Randomizer:
         """The message of a value, or an error before anything is sent."""
         if self.codec.dimension == 1:
             return 0, self._integer(value)
-        if value == 0 and not isinstance(value, (tuple, bool)):
+        if isinstance(value, (list, np.ndarray)):
+            value = tuple(value)
+        if isinstance(value, Integral) and not isinstance(value, bool) and value == 0:
             return 0, 0
         if not isinstance(value, tuple) or len(value) != 2:
             raise InvalidParameter(
@@ -121,7 +131,7 @@ class Randomizer:
     def batch(self, values: Sequence[Value] | IntArray) -> Batch:
         """The messages of many users at once: the same law, since the events of all of them are
         Poisson and each belongs to any of them."""
-        own = self._own(values)
+        own = self._own(values if isinstance(values, np.ndarray) else list(values))
         sending = np.flatnonzero(own >= 0)
         symbols, users = [own[sending]], [sending]
         for coordinate, which, copies in self.noise.events(self.source, len(own)):
@@ -177,6 +187,8 @@ class RandomizedReals:
             raise InvalidParameter(f"low = {self.low!r} must be less than high = {self.high!r}")
         if self.randomizer.codec.dimension > 1:
             raise InvalidParameter("this file is for vectors; real values need one for integers")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
 
     @cached_property
     def _scale(self) -> Fraction:

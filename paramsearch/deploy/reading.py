@@ -7,8 +7,6 @@ is no symbol of any file.
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
 Portion = tuple[IntArray, Sequence[object] | None]
 _LINES = 1 << 16
+_LONGEST = 19
 _LARGEST = 1 << 62
 
 
@@ -36,7 +35,7 @@ def portions(path: Path) -> Iterator[Portion]:
     elif str(path) == "-":
         yield from _lines(sys.stdin)
     else:
-        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
             yield from _rows(file, path) if kind == ".csv" else _lines(file)
 
 
@@ -46,14 +45,14 @@ def _lines(file: TextIO) -> Iterator[Portion]:
 
 
 def _rows(file: TextIO, path: Path) -> Iterator[Portion]:
-    rows = csv.reader(io.StringIO(file.readline()))
-    header = next(rows, [])
+    header = [name.strip().strip('"') for name in file.readline().split(",")]
     where = column(header, path)
     name = header.index("id") if "id" in header else None
 
     def entries() -> Iterator[tuple[str, str | None]]:
-        for row in csv.reader(file):
-            if row:
+        for line in file:
+            if line.strip():
+                row = [cell.strip().strip('"') for cell in line.split(",")]
                 symbol = row[where] if where < len(row) else ""
                 yield symbol, row[name] if name is not None and name < len(row) else None
 
@@ -64,11 +63,10 @@ def column(names: Sequence[str], path: Path) -> int:
     """Which one has the symbols."""
     if "symbol" in names:
         return list(names).index("symbol")
-    if len(names) == 1:
+    if len(names) == 1 and names[0] != "id" and _integer(names[0]) < 0:
         return 0
-    raise InvalidParameter(
-        f"{path} has the columns {', '.join(names) or 'none'}: one of them must be 'symbol'"
-    )
+    shown = ", ".join(repr(name) for name in names)
+    raise InvalidParameter(f"{path} has the columns {shown:.200}: one must be 'symbol'")
 
 
 def _symbols(entries: Iterable[tuple[str, str | None]], *, with_ids: bool) -> Iterator[Portion]:
@@ -79,10 +77,8 @@ def _symbols(entries: Iterable[tuple[str, str | None]], *, with_ids: bool) -> It
 
 
 def _integer(text: str) -> int:
-    try:
-        return max(-1, min(int(text), _LARGEST))
-    except ValueError:
-        return -1
+    """Digits and nothing else; what is too long to be a symbol is none either."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST else -1
 
 
 def _columnar(path: Path) -> Iterator[Portion]:
@@ -103,7 +99,7 @@ def _columnar(path: Path) -> Iterator[Portion]:
             stored = pa.ipc.open_file(pa.memory_map(str(path)))
             batches = (stored.get_batch(i) for i in range(stored.num_record_batches))
         yield from (from_arrow(batch, path) for batch in batches)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError) as error:
         raise InvalidParameter(f"{path} cannot be read: {error}") from error
 
 
@@ -113,9 +109,12 @@ def from_arrow(batch: Any, path: Path = Path("the batch")) -> Portion:
     found = batch.column(column(names, path))
     if found.type not in _integer_types():
         raise InvalidParameter(f"{path}: the symbols are {found.type}, not integers")
+    symbols = found.fill_null(0).to_numpy(zero_copy_only=False)
     if found.null_count:
-        found = found.cast("int64").fill_null(-1)
-    symbols = found.to_numpy(zero_copy_only=False)
+        if symbols.dtype == np.uint64:
+            symbols = np.minimum(symbols, np.uint64(_LARGEST))
+        symbols = symbols.astype(np.int64)
+        symbols[~np.asarray(found.is_valid())] = -1
     return symbols, batch.column(names.index("id")).to_pylist() if "id" in names else None
 
 

@@ -1,7 +1,7 @@
 """Simulation: what a file says about cost and error, against what its protocol does.
 
 ``users`` runs the randomizer of every user; ``aggregate`` draws the events of all users together,
-the same law at a cost that does not grow with their number.  The bits are seeded, so a simulation
+the same law at a cost that depends on the noise alone.  The bits are seeded, so a simulation
 protects nobody.
 """
 
@@ -32,6 +32,7 @@ Way = Literal["users", "aggregate"]
 Values = Literal["uniform", "zero", "largest"]
 MOST_USERS: dict[Way, int] = {"users": 10**7, "aggregate": 10**10}
 _CHUNK = 100_000
+_MOST_EVENTS = 30_000_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,12 @@ class Plan:
         whole("runs", self.runs, least=1)
         whole("seed", self.seed, least=0)
         fraction(self.honest)
+        events = Noise(self.file).rate * self.users / self.file.problem.n
+        if events > _MOST_EVENTS:
+            raise InvalidParameter(
+                f"{self.users:,} users draw about {float(events):.3g} events of noise, too many to "
+                f"simulate; the file is for n = {self.file.problem.n:,}, rescale it"
+            )
         if self.honest < 1 and self.path == "users":
             raise InvalidParameter("honest below 1 is simulated on the path 'aggregate'")
 
