@@ -101,23 +101,17 @@ def _draw(path: Path, problem: Problem, rows: Sequence[dict[str, Any]]) -> None:
 
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    markers = "os^Dv<>P*X"
-    colours = (
-        "#000000",
-        "#e69f00",
-        "#56b4e9",
-        "#009e73",
-        "#f0e442",
-        "#0072b2",
-        "#d55e00",
-        "#cc79a7",
-    )
-    for i, row in enumerate(rows):
+    markers = "s^Dv<>P"
+    colours = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#cc79a7", "#999999")
+    shown = [row for row in rows if row["rmse"]]  # what has no error has no place on the axis
+    for i, row in enumerate(shown):
+        last = i == len(shown) - 1
         axes.loglog(
-            [row["rmse"] or math.nan],
+            [row["rmse"]],
             [row["bits_per_user"]],
-            markers[i % len(markers)],
-            color=colours[i % len(colours)],
+            "*" if last else markers[i % len(markers)],
+            color="#d55e00" if last else colours[i % len(colours)],
+            markersize=13 if last else 7,
             markeredgecolor="#333333",
             label=row["mechanism"],
         )
