@@ -11,6 +11,7 @@ import math
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from accounting import hubs as hub_family
@@ -105,10 +106,11 @@ class Search:
     def run(self, start: Draft | None = None) -> Candidate:
         """From ``start``, or from shapes that this run looks for by itself."""
         found = [] if start is None else [self.solve(start)]
-        found += self.shapes()
         top = self.target.max_value
-        if top > 8 and not self.budget.spent(0.5):
-            found.append(self.solve(Draft.from_family(hub_family(top))))
+        if top > 8:
+            with suppress(TooLarge):  # another shape may do
+                found.append(self.solve(Draft.from_family(hub_family(top))))
+        found += self.shapes()
         found.sort(key=lambda candidate: candidate.price)
         for candidate in found[:_KEPT]:
             self.ends.append(self.move(candidate).price)
