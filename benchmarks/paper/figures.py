@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from accounting.baselines import (
     Baseline,
@@ -154,6 +155,10 @@ def draw(
                   color=colour, label=label)  # fmt: skip
     axes.set_xscale("log" if log_x else "linear")
     axes.set_yscale("log" if log_y else "linear")
+    places = sorted({at for points in found.values() for at, _ in points})
+    if len(places) <= 8:
+        axes.set_xticks(places, [f"{at:g}" for at in places])
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title, fontsize=9)
@@ -171,14 +176,17 @@ def summation(folder: Path) -> None:
     """The figures on integers."""
     n = 1_000_000
     usual = "ε = 1, δ = 1e-6"
-    hidden = ("non-private",)
+    # without error, or with the error of ours; and with the bits of the non-private sum
+    hidden = ("non-private", "correlated noise, paper's theorem",
+              "correlated noise, paper's refined")  # fmt: skip
+    central = ("discrete Laplace (central)",)
     by_size = [(float(size), Problem(n, 1.0, 1e-6, size)) for size in SIZES]
     draw(folder, "rmse_by_max_value", curve(by_size, root, without=hidden),
          x="Δ", y="RMSE of the sum", title=f"{usual}, n = {n:,}")  # fmt: skip
-    draw(folder, "bits_by_max_value", curve(by_size, bits),
+    draw(folder, "bits_by_max_value", curve(by_size, bits, without=central),
          x="Δ", y="expected bits per user", title=f"{usual}, n = {n:,}")  # fmt: skip
     by_n = [(10.0**k, Problem(10**k, 1.0, 1e-6, 5)) for k in range(3, 10)]
-    draw(folder, "bits_by_n", curve(by_n, bits),
+    draw(folder, "bits_by_n", curve(by_n, bits, without=central),
          x="n", y="expected bits per user", title=f"{usual}, Δ = 5")  # fmt: skip
     by_eps = [(eps, Problem(n, eps, 1e-6, 5)) for eps in EPS]
     by_delta = [(delta, Problem(n, 1.0, delta, 5)) for delta in DELTA]
@@ -189,9 +197,9 @@ def summation(folder: Path) -> None:
         title = f"n = {n:,}, Δ = 5, {fixed}"
         draw(folder, f"rmse_by_{name}", curve(problems, root, without=hidden),
              x=label, y="RMSE of the sum", title=title)  # fmt: skip
-        draw(folder, f"bits_by_{name}", curve(problems, bits),
+        draw(folder, f"bits_by_{name}", curve(problems, bits, without=central),
              x=label, y="expected bits per user", title=title)  # fmt: skip
-        far = ("IKOS split and mix", "correlated noise, paper's theorem")
+        far = ("IKOS split and mix", "correlated noise, paper's theorem", *central)
         draw(folder, f"bits_by_{name}_without_ikos", curve(problems, bits, without=far),
              x=label, y="expected bits per user", title=title, log_y=False)  # fmt: skip
 
