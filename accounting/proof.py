@@ -35,7 +35,7 @@ from accounting.protocol import Protocol
 from accounting.rounding import configuration
 
 Tier = Literal["auto", "ball", "mixed", "fast", "light"]
-LARGEST_BALL = 256
+LARGEST_BALL = 128
 """Of max_value: beyond it ``auto`` means ``mixed``."""
 MOST_RELEASES = 4
 """Beyond them ``auto`` means ``fast``: high powers of polynomials over balls take minutes."""

@@ -11,7 +11,7 @@ Tier = Annotated[
     str,
     typer.Option(
         help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
-        "ball for the worst pairs, fast for the others; auto: ball up to max_value 256, then "
+        "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
         "mixed, and fast for more than 4 releases; light: an upper bound "
         "for less noise, where there is far more than needed."
     ),

@@ -28,7 +28,7 @@ from accounting.baselines import (
 from accounting.baselines.ikos import messages_needed
 from paramsearch import audit, load
 from paramsearch.auditor import consistent
-from paramsearch.comparison import name_of, of_the_paper
+from paramsearch.comparison import name_of, of_the_paper, ours, shipped
 from paramsearch.search import paper
 from paramsearch.search.target import Target
 
@@ -210,3 +210,13 @@ def test_the_shipped_files(path: Path) -> None:
     consistent(file)
     if file.problem.max_value <= 20:
         assert audit(file, tier="fast").verdict == "certified"
+
+
+def test_ours_on_the_rent_experiment() -> None:
+    """At max_value 200: 0.15% more bits than without privacy, 256 symbols, 100,000 messages."""
+    file = shipped(200, 1.0, 1e-6, 0.1)
+    assert file is not None
+    problem = Problem(66_994_267, 1.0, 1e-6, 200)
+    assert len(file.alphabet) <= 256
+    assert file.cost.noise_messages <= 100_000
+    assert ours(problem, file).bits / problem.value_bits - 1 <= 0.0015
