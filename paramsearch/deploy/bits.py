@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from abc import ABC, abstractmethod
 from typing import Protocol
 from weakref import WeakSet
 
@@ -21,7 +22,7 @@ class BitSource(Protocol):
         """The next ``count`` bits as a number, the first one highest."""
 
 
-class _Buffered:
+class _Buffered(ABC):
     """Bits from chunks of bytes; threads may share it."""
 
     def __init__(self) -> None:
@@ -39,8 +40,9 @@ class _Buffered:
             self._held &= (1 << self._size) - 1
             return found
 
+    @abstractmethod
     def _chunk(self) -> bytes:
-        raise NotImplementedError
+        """The next bytes."""
 
 
 class SystemBits(_Buffered):
