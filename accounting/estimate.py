@@ -120,7 +120,8 @@ class Estimator:
         variance = mean + mean**2 / r
         shape = mean**2 / variance
         z = math.sqrt(2 * math.log(1 / (_TAIL * self.delta)))
-        length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
+        with np.errstate(over="ignore"):  # what is infinite is too large, see below
+            length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
         central = z * z / (2 * self.central.step)
         length[self.central.noise] += central
         whole = np.nan_to_num(length, nan=np.inf)

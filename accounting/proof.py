@@ -139,7 +139,8 @@ def prove(
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
     covered = {found.method: len(pairs), FAST: len(others)}
     enclosure = Enclosure(found.enclosure.lower, upper)
-    return replace(_by_notary(found), enclosure=enclosure, covered=covered)
+    met = found.met and upper - enclosure.lower <= gap * upper
+    return replace(_by_notary(found), enclosure=enclosure, covered=covered, met=met)
 
 
 def unprotected(mechanism: Mechanism) -> str:

@@ -216,7 +216,13 @@ def _finish(
         settings["ended_by"] = "interrupt" if interrupted else "budget"
     order = Order(request.n, request.honest, request.tier, request.seed, settings)
     say("certifying")
-    file, x = finished(best.model, best.solution.x, order, report=say)
+    try:
+        file, x = finished(best.model, best.solution.x, order, report=say)
+    except InvalidParameter as error:
+        raise Undecided(
+            f"the search ended outside the range of the evaluators ({error}); take a larger eps or "
+            "a smaller fraction of it"
+        ) from error
     hurried = interrupted or cut_short
     useless = None if hurried else useless_moves(best.model, x, report=say)
     return Generated(file, useless, tuple(search.ends), interrupted, cut_short)
