@@ -1,4 +1,4 @@
-"""Two cores, no processes: kernels release the interpreter's lock."""
+"""How many cores to use, and threads over a range: kernels release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
-CORES = os.cpu_count() or 1
+_allowed: int | None = None
+
+
+def cores() -> int:
+    """What this process may use: what the system gives it, or less."""
+    given = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return given if _allowed is None else min(given, _allowed)
+
+
+def use_cores(count: int | None) -> None:
+    """From now on at most so many; for processes that share a machine."""
+    global _allowed  # noqa: PLW0603 - a property of the process
+    _allowed = count
 
 
 def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1) -> None:
     """Call ``work(begin, end)`` over 0..size, in as many threads as there are cores."""
-    workers = max(1, min(CORES, size // max(1, smallest)))
+    workers = max(1, min(cores(), size // max(1, smallest)))
     if workers == 1:
         if size:
             work(0, size)

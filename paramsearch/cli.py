@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from accounting import AccountingError, Undecided, Violated
-from paramsearch import cli_deploy, cli_search
+from paramsearch import cli_deploy, cli_search, cli_table
 from paramsearch import profile as profiles
 from paramsearch.cli_options import Gap, Machine, Tier
 
@@ -183,6 +183,7 @@ for command in (
     cli_search.pareto,
     cli_search.rescale,
     cli_search.compare,
+    cli_table.table,
     cli_deploy.randomize,
     cli_deploy.analyze,
     cli_deploy.simulate,

@@ -17,7 +17,7 @@ from paramsearch.certification import certify, fraction, parameters
 from paramsearch.parameter_file import ParameterFile
 from paramsearch.search import central, hubs
 from paramsearch.search.draft import Draft
-from paramsearch.search.engine import Budget, Candidate, Search
+from paramsearch.search.engine import Budget, Candidate, Search, Start
 from paramsearch.search.finish import Order, finished
 from paramsearch.search.local import minimise
 from paramsearch.search.optimality import Useless, useless_moves
@@ -133,20 +133,25 @@ def generate(
     request: Request,
     *,
     resume: ParameterFile | None = None,
+    near: bool = False,
     say: Say = lambda _: None,
 ) -> Generated:
     """Search, round and certify.
+
+    The search begins from ``resume``, a file of the same max_value or a larger one, besides its own
+    ideas.  With ``near`` it has none and only changes single atoms of that file, which is many
+    times faster, and proves nothing about moves.
 
     A KeyboardInterrupt ends the search and the best candidate so far is certified; a second one is
     passed on.
     """
     try:
-        return _generate(request, resume, say)
+        return _generate(request, resume, near, say)
     except TooLarge as error:
         raise Undecided(str(error)) from error
 
 
-def _generate(request: Request, resume: ParameterFile | None, say: Say) -> Generated:
+def _generate(request: Request, resume: ParameterFile | None, near: bool, say: Say) -> Generated:
     target = request.target()
     if request.method != "search":
         return _by_the_paper(request, target, say)
@@ -154,7 +159,8 @@ def _generate(request: Request, resume: ParameterFile | None, say: Say) -> Gener
     search = Search(target, budget=budget, seed=request.seed, report=lambda found: say(str(found)))
     interrupted = False
     try:
-        best = search.run(None if resume is None else _draft(resume, target))
+        start = None if resume is None else _start(resume, target)
+        best = search.near(start) if near and start is not None else search.run(start)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -162,7 +168,7 @@ def _generate(request: Request, resume: ParameterFile | None, say: Say) -> Gener
     if not interrupted and not budget.spent():
         say("the last steps")
         best = _polished(best)
-    return _finish(request, search, best, interrupted, say)
+    return _finish(request, search, best, near=near, interrupted=interrupted, say=say)
 
 
 def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:
@@ -182,18 +188,26 @@ def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:
     return Generated(certify(uncertified, tier=tier, report=say), None, ())
 
 
-def _draft(file: ParameterFile, target: Target) -> Draft:
-    if file.problem.max_value != target.max_value:
-        raise InvalidParameter(
-            f"the file to resume has max_value {file.problem.max_value}, not {target.max_value}"
-        )
+def _start(file: ParameterFile, target: Target) -> Start:
+    """The family and noise of a file, without what only larger values need."""
+    top = file.problem.max_value
+    if top < target.max_value:
+        raise InvalidParameter(f"the file to resume has max_value {top}, not {target.max_value}")
     atoms = tuple(entry.atom for entry in file.atoms)
     if len(set(atoms)) < len(atoms):
         raise InvalidParameter(
             "the file to resume has several noises on one atom, as the paper's parameters do; only "
             "files of --method search can be resumed"
         )
-    return Draft.from_family(Family(target.max_value, atoms))
+    family = Family(top, atoms)
+    value_of = {index: value for value, index in family.basis.items()}
+    noise = {
+        value_of[index]: (math.log(entry.mean), math.log(entry.r))
+        for index, entry in enumerate(file.atoms)
+    }
+    draft = Draft.of(target.max_value, Draft.from_family(family).parts)
+    assert draft is not None
+    return Start(draft, noise)
 
 
 def _polished(best: Candidate) -> Candidate:
@@ -202,7 +216,7 @@ def _polished(best: Candidate) -> Candidate:
 
 
 def _finish(
-    request: Request, search: Search, best: Candidate, interrupted: bool, say: Say
+    request: Request, search: Search, best: Candidate, *, near: bool, interrupted: bool, say: Say
 ) -> Generated:
     cut_short = search.budget.spent()
     settings: dict[str, Any] = {
@@ -223,6 +237,6 @@ def _finish(
             f"the search ended outside the range of the evaluators ({error}); take a larger eps or "
             "a smaller fraction of it"
         ) from error
-    hurried = interrupted or cut_short
+    hurried = near or interrupted or cut_short
     useless = None if hurried else useless_moves(best.model, x, report=say)
     return Generated(file, useless, tuple(search.ends), interrupted, cut_short)

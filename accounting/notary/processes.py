@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from accounting.errors import Undecided
+from accounting.parallel import cores
 
 Item = TypeVar("Item")
 
@@ -35,17 +35,15 @@ def in_processes(task: Callable[[Item], float], items: Sequence[Item]) -> list[f
     cannot fork, or there is one core, everything runs here.
     """
     global _task  # noqa: PLW0603 - what a forked worker inherits
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    if len(items) < _FEWEST or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    workers = cores()
+    if len(items) < _FEWEST or workers < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return [task(item) for item in items]
     _task = task
     others = set(multiprocessing.active_children())
     try:
         context = multiprocessing.get_context("fork")
-        chunk = max(1, min(256, len(items) // (8 * cores)))
-        with ProcessPoolExecutor(cores, context, initializer=_ignore_interrupts) as pool:
+        chunk = max(1, min(256, len(items) // (8 * workers)))
+        with ProcessPoolExecutor(workers, context, initializer=_ignore_interrupts) as pool:
             try:
                 return list(pool.map(_run, items, chunksize=chunk))
             except BaseException:

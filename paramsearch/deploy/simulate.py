@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from accounting.arrays import FloatArray, IntArray
 from accounting.checks import whole
 from accounting.errors import InvalidParameter
+from accounting.parallel import cores
 from paramsearch.certification import fraction
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
@@ -187,12 +187,12 @@ Piece = tuple[Plan, int, int, int]
 
 
 def _in_processes(pieces: list[Piece]) -> Iterator[Run]:
-    if len(pieces) < 4 or (os.cpu_count() or 1) < 2:
+    if len(pieces) < 4 or cores() < 2:
         yield from map(_piece, pieces)
         return
     fork = "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if fork else "spawn")
-    with ProcessPoolExecutor(os.cpu_count(), context) as pool:
+    with ProcessPoolExecutor(cores(), context) as pool:
         yield from pool.map(_piece, pieces)
 
 

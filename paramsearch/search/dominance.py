@@ -27,7 +27,7 @@ from scipy import optimize
 
 from accounting import Family, Undecided
 from accounting.arrays import FloatArray, IntArray
-from accounting.parallel import CORES, in_chunks
+from accounting.parallel import cores, in_chunks
 
 _SHARPEST = 1e6
 _FACTOR = 3.0
@@ -89,7 +89,7 @@ class _Program:
         from paramsearch.search.dominance_kernel import weigh_pairs
 
         top = len(self.pointer) - 1
-        pieces = max(1, min(4 * CORES, top // 50))
+        pieces = max(1, min(4 * cores(), top // 50))
         # pairs k < j: equal work up to the square root
         edges = np.round(top * np.sqrt(np.linspace(0, 1, pieces + 1))).astype(int)
         gradient, found = np.zeros((pieces, len(u))), np.zeros((pieces, 2))

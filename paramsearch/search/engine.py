@@ -20,7 +20,7 @@ from paramsearch.search import hubs as shapes
 from paramsearch.search.draft import Draft, Parts
 from paramsearch.search.hubs import Hubs
 from paramsearch.search.local import Solution, minimise
-from paramsearch.search.model import Model
+from paramsearch.search.model import Model, Noise
 from paramsearch.search.moves import Move, foretell
 from paramsearch.search.shake import shaken
 from paramsearch.search.target import Target
@@ -51,6 +51,14 @@ class Candidate:
     def price(self) -> float:
         alphabet = len(self.model.family.values)
         return self.model.target.price(self.solution.messages, alphabet)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A family to begin from, with the noise it had in a problem near by."""
+
+    draft: Draft
+    noise: Noise
 
 
 @dataclass(frozen=True)
@@ -103,9 +111,9 @@ class Search:
         self.tries = 0
         self.ends: list[float] = []
 
-    def run(self, start: Draft | None = None) -> Candidate:
-        """From ``start``, or from shapes that this run looks for by itself."""
-        found = [] if start is None else [self.solve(start)]
+    def run(self, start: Start | None = None) -> Candidate:
+        """From shapes that this run looks for by itself, and from ``start``."""
+        found = [] if start is None else [self.begin(start)]
         top = self.target.max_value
         if top > 8:
             with suppress(TooLarge):  # another shape may do
@@ -119,6 +127,18 @@ class Search:
         self.shake()
         assert self.best is not None
         return self.best
+
+    def near(self, start: Start) -> Candidate:
+        """Only from ``start``: its family, and changes of single atoms."""
+        return self.move(self.begin(start))
+
+    def begin(self, start: Start) -> Candidate:
+        """The best noise for the family, from the noise it had."""
+        model = Model(start.draft.family, self.target)
+        self.tries += 1
+        x = model.start(start.noise, model.needs())
+        solution = minimise(model, x, deadline=self.budget.at(1.0))
+        return self._seen(Candidate(start.draft, model, solution))
 
     def solve(
         self, draft: Draft, near: Candidate | None = None, *, tolerance: float = 2e-3

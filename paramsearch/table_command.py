@@ -1,0 +1,118 @@
+"""``paramsearch table``, ``lookup`` and ``audit-table``, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from accounting.checks import whole
+from accounting.errors import InvalidParameter
+from paramsearch.display import Fact, show
+from paramsearch.tables.filling import Event, Filling, Summary
+from paramsearch.tables.folder import Folder
+from paramsearch.tables.grid import Grid
+from paramsearch.tables.pools import DaskPool, LocalPool, Pool
+
+_INTERRUPTED, _UNDECIDED = 130, 3
+
+
+def run_table(
+    grid: Path,
+    *,
+    output: Path,
+    workers: int | None,
+    scheduler: str | None,
+    retry: bool,
+    as_json: bool,
+) -> int:
+    """Fill a table; what is finished stays, whatever happens."""
+    problems = Grid.read(grid)
+    if workers is not None:
+        if scheduler is not None:
+            raise InvalidParameter("--workers is for this machine; a scheduler knows its own")
+        whole("workers", workers, least=1, most=1024)
+    begun = time.monotonic()
+    with closing(Folder(output, problems)) as folder:
+        pool: Pool = LocalPool(workers) if scheduler is None else DaskPool(scheduler)
+        with closing(pool), _progress() as report:
+            summary = Filling(folder, pool, retry=retry, report=report).run()
+    seconds = time.monotonic() - begun
+    if as_json:
+        print(json.dumps({"table": str(output), "seconds": seconds, **asdict(summary)}))
+    else:
+        show(_facts(summary, output, seconds))
+    if summary.interrupted:
+        return _INTERRUPTED
+    return _UNDECIDED if summary.failures else 0
+
+
+def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
+    yield (
+        "table",
+        f"{summary.done:,} of {summary.cells:,} problems have a certified file: {summary.made:,} "
+        f"new, {summary.repaired:,} repaired",
+        "bold green" if summary.done == summary.cells else "bold",
+    )
+    for name, reason in sorted(summary.failures.items())[:5]:
+        yield "failed", f"{name}: {reason}", "yellow"
+    if summary.failures:
+        yield "note", f"{len(summary.failures):,} failed; --retry tries them again", "yellow"
+    if summary.violations:
+        some = ", ".join(summary.violations[:3])
+        yield "note", f"dearer than a harder problem by more than 2%: {some}", "yellow"
+    if summary.interrupted:
+        yield "note", "interrupted: the same command goes on from here", "yellow"
+    yield "time", f"{seconds:.1f} s"
+    yield "folder", str(output)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Event], None]]:
+    """A bar with the time left on a terminal; elsewhere a line for each job."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda event: print(_line(event), file=sys.stderr, flush=True)
+        return
+    columns = (
+        TextColumn("table"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        job = bar.add_task("starting")
+
+        def report(event: Event) -> None:
+            bar.update(
+                job,
+                completed=event.done + event.failed,
+                total=event.total,
+                description=f"{_left(event)}; {event.task.cell.name}: {event.note:.60}",
+            )
+
+        yield report
+
+
+def _line(event: Event) -> str:
+    return f"{event.done + event.failed}/{event.total} {event.task.cell.name}: {event.note}"
+
+
+def _left(event: Event) -> str:
+    seconds = event.seconds_left
+    if seconds is None:
+        return "time left unknown"
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    return (
+        f"about {seconds / 60:.0f} min left"
+        if seconds < 5400
+        else f"about {seconds / 3600:.1f} h left"
+    )

@@ -1,0 +1,1 @@
+"""Tables of certified parameter files: filled by many workers, looked up in milliseconds."""

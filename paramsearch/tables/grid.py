@@ -1,0 +1,175 @@
+"""A grid of problems, read from TOML, and the order in which its cells start each other.
+
+    eps = [0.5, 1, 2]
+    delta = [1e-6, 1e-8]
+    max_value = [1, 2, 5]        # solved in this order
+    central_fraction = [0.9]
+    n = [100_000, 10_000_000]    # optional: rows of the index; the noise does not depend on it
+
+Optional, too: ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch generate``.
+
+For every max_value and central fraction, the cell with the eps nearest to 1 and the largest delta
+is searched for from nothing.  Every other one starts from the cell before it on the way from there,
+first along eps, then along delta: the best family hardly changes on such a step.  What starts what
+is fixed by the grid, so files do not depend on the number of workers or on who was first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from accounting.enclosure import exactly
+from accounting.errors import InvalidConfiguration
+from accounting.proof import Tier
+from paramsearch.generation import DEFAULT_TRIES, Request
+from paramsearch.parameter_file import ParameterFile, refusals
+from paramsearch.search.target import Objective
+
+LARGEST_GRID = 100_000
+_NEAR = 1e-9
+"""The central noise is rounded, so that its fraction of eps is off by much less than this."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One problem of a grid, for any number of users."""
+
+    max_value: int
+    eps: float
+    delta: float
+    central_fraction: float
+
+    @property
+    def name(self) -> str:
+        numbers = map(exactly, (self.eps, self.delta, self.central_fraction))
+        return "-".join([str(self.max_value), *numbers])
+
+    def __str__(self) -> str:
+        return (
+            f"max_value {self.max_value}, eps {exactly(self.eps)}, delta {exactly(self.delta)}, "
+            f"central fraction {exactly(self.central_fraction)}"
+        )
+
+    @staticmethod
+    def of(file: ParameterFile) -> Cell:
+        """The problem of a file; its central fraction as it says, if that is near the truth."""
+        problem = file.problem
+        share = file.central.eps_central / problem.eps
+        said = file.provenance.settings.get("central_fraction")
+        if not isinstance(said, float) or abs(said - share) > _NEAR * share:
+            said = float(f"{share:.9g}")
+        return Cell(problem.max_value, problem.eps, problem.delta, said)
+
+
+def _unique(values: tuple[float, ...]) -> tuple[float, ...]:
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value} is listed twice")
+    return values
+
+
+Axis = Annotated[tuple[float, ...], Field(min_length=1), AfterValidator(_unique)]
+Counts = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(_unique)]
+
+
+class Grid(BaseModel):
+    """See the module's text."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+    eps: Axis
+    delta: Axis
+    max_value: Counts
+    central_fraction: Axis = (0.9,)
+    n: Counts = (1_000_000,)
+    objective: Objective = "messages"
+    tries: int = DEFAULT_TRIES
+    seed: int = 0
+    tier: Tier = "auto"
+
+    @staticmethod
+    def read(path: Path) -> Grid:
+        """From a file; anything wrong is one error that names the place and the value."""
+        try:
+            data = tomllib.loads(path.read_text("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
+        try:
+            text = json.dumps(data)
+        except (TypeError, RecursionError) as error:
+            raise InvalidConfiguration(f"{path}: {error}") from None
+        with refusals(str(path)):
+            grid = Grid.model_validate_json(text)
+        if (size := math.prod(map(len, grid._axes))) > LARGEST_GRID:
+            raise InvalidConfiguration(
+                f"{path} has {size:,} cells, more than {LARGEST_GRID:,}; divide it into several"
+            )
+        for cell, n in product(grid.cells, grid.n):
+            grid.request(cell, n)  # every problem is checked before any is solved
+        return grid
+
+    @property
+    def _axes(self) -> tuple[tuple[float, ...], ...]:
+        return self.max_value, self.central_fraction, self.eps, self.delta
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Each after the one it starts from."""
+        found = []
+        for top, fraction in product(self.max_value, self.central_fraction):
+            cells = [Cell(top, eps, delta, fraction) for eps in self.eps for delta in self.delta]
+            found += sorted(cells, key=self._steps)
+        return tuple(found)
+
+    def _steps(self, cell: Cell) -> int:
+        """From the cell that is searched for from nothing."""
+        before = self.parent(cell)
+        return 0 if before is None else 1 + self._steps(before)
+
+    def parent(self, cell: Cell) -> Cell | None:
+        """The cell it starts from."""
+        deltas = sorted(self.delta, reverse=True)
+        place = deltas.index(cell.delta)
+        if place:
+            return Cell(cell.max_value, cell.eps, deltas[place - 1], cell.central_fraction)
+        sizes = sorted(self.eps)
+        middle = min(range(len(sizes)), key=lambda i: abs(math.log(sizes[i])))
+        place = sizes.index(cell.eps)
+        if place == middle:
+            return None
+        eps = sizes[place + (1 if place < middle else -1)]
+        return Cell(cell.max_value, eps, cell.delta, cell.central_fraction)
+
+    def harder(self, cell: Cell) -> list[Cell]:
+        """The next cells with less eps or delta, or larger values: none can be cheaper."""
+        found = []
+        for eps in sorted(e for e in self.eps if e < cell.eps)[-1:]:
+            found.append(Cell(cell.max_value, eps, cell.delta, cell.central_fraction))
+        for delta in sorted(d for d in self.delta if d < cell.delta)[-1:]:
+            found.append(Cell(cell.max_value, cell.eps, delta, cell.central_fraction))
+        for top in sorted(t for t in self.max_value if t > cell.max_value)[:1]:
+            found.append(Cell(top, cell.eps, cell.delta, cell.central_fraction))
+        return found
+
+    def request(self, cell: Cell, n: int | None = None) -> Request:
+        return Request(
+            n=self.n[0] if n is None else n,
+            eps=cell.eps,
+            delta=cell.delta,
+            max_value=cell.max_value,
+            central_fraction=cell.central_fraction,
+            objective=self.objective,
+            tries=self.tries,
+            seed=self.seed,
+            tier=self.tier,
+            settings={"central_fraction": cell.central_fraction},
+        )

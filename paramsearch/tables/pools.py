@@ -1,0 +1,139 @@
+"""Where jobs run: processes of this machine, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from importlib import metadata
+from multiprocessing import connection
+from typing import Any, Protocol
+
+from accounting.errors import InvalidParameter
+from accounting.parallel import cores
+from paramsearch.tables.jobs import Job, Outcome, solve
+
+_BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_PATIENCE = 15
+"""Seconds in which a scheduler must answer."""
+
+
+class Pool(Protocol):
+    """``slots`` jobs at a time keep it busy.  A future raises BrokenExecutor if a worker died; then
+    ``renew`` makes the pool work again."""
+
+    def slots(self) -> int: ...
+
+    def submit(self, job: Job) -> Future[Outcome]: ...
+
+    def renew(self) -> None: ...
+
+    def close(self) -> None:
+        """Ends what is running, too."""
+
+
+class LocalPool:
+    """Processes with a core each; they end when this one does, however it does."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = cores() if workers is None else workers
+        self.usual = {name: os.environ.get(name) for name in _BLAS}
+        os.environ.update(dict.fromkeys(_BLAS, "1"))  # for the processes that are started
+        self.others = set(multiprocessing.active_children())
+        self.pool: Executor = self._pool()
+
+    def _pool(self) -> Executor:
+        return ProcessPoolExecutor(
+            self.workers, multiprocessing.get_context("spawn"), initializer=_begin
+        )
+
+    def slots(self) -> int:
+        return self.workers
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        return self.pool.submit(solve, job)
+
+    def renew(self) -> None:
+        self._end()
+        self.pool = self._pool()
+
+    def close(self) -> None:
+        self._end()
+        for name, value in self.usual.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+    def _end(self) -> None:
+        for child in set(multiprocessing.active_children()) - self.others:
+            child.terminate()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin() -> None:
+    """In a new process: interrupts are the parent's business, and its end is ours."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class DaskPool:
+    """The workers of a cluster; each needs this package and nothing else.
+
+    A job whose worker dies is given to another one by the scheduler.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise InvalidParameter(
+                "--scheduler needs Dask; install the extra: pip install 'paramsearch[dask]'"
+            ) from None
+        try:
+            self.client = Client(address, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InvalidParameter(
+                f"no Dask scheduler answers at {address} ({type(error).__name__}); "
+                "the address looks like tcp://host:8786"
+            ) from None
+        try:
+            self._check_versions()
+        except BaseException:
+            self.client.close()
+            raise
+        self.pool: Executor = self.client.get_executor(pure=False)
+
+    def _check_versions(self) -> None:
+        own = metadata.version("paramsearch")
+        for worker, found in self.client.run(_version, on_error="return").items():
+            if found != own:
+                raise InvalidParameter(
+                    f"worker {worker} has paramsearch {found}, not {own}; install the same there"
+                )
+
+    def slots(self) -> int:
+        return 2 * max(1, len(self.client.nthreads()))
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        return self.pool.submit(solve, job)
+
+    def renew(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=False)
+        self.client.close()
+
+
+def _version() -> Any:
+    return metadata.version("paramsearch")
