@@ -229,6 +229,12 @@ def rescaled(file: ParameterFile, n: int) -> ParameterFile:
     return _assembled_for(file, problem, None)
 
 
+def for_users(file: ParameterFile, n: int) -> ParameterFile:
+    """The same noise for another number of users, with the certificate: that is about the view,
+    which does not depend on who adds which part of the noise."""
+    return _assembled_for(file, rescaled(file, n).problem, file.certificate)
+
+
 def claimed(file: ParameterFile) -> Mechanism:
     """The mechanism of the claim: what the honest fraction of the users does."""
     return file.mechanism().thinned(Fraction(file.problem.honest))

@@ -184,6 +184,8 @@ for command in (
     cli_search.rescale,
     cli_search.compare,
     cli_table.table,
+    cli_table.lookup,
+    cli_table.audit_table,
     cli_deploy.randomize,
     cli_deploy.analyze,
     cli_deploy.simulate,

@@ -24,6 +24,7 @@ from accounting.configuration import Proposal
 from paramsearch.parameter_file import ParameterFile, from_json
 from paramsearch.search import paper
 from paramsearch.search.target import Target
+from paramsearch.tables.grid import Cell
 
 OURS = "correlated noise, ours"
 
@@ -83,7 +84,9 @@ def everything(
 @cache
 def shipped(max_value: int, eps: float, delta: float, fraction: float) -> ParameterFile | None:
     """The precomputed file of a problem, if the package has it."""
-    place = resources.files("paramsearch") / "data" / name_of(max_value, eps, delta, fraction)
+    place = (
+        resources.files("paramsearch") / "data" / "files" / name_of(max_value, eps, delta, fraction)
+    )
     if not place.is_file():
         return None
     return from_json(
@@ -92,4 +95,5 @@ def shipped(max_value: int, eps: float, delta: float, fraction: float) -> Parame
 
 
 def name_of(max_value: int, eps: float, delta: float, fraction: float) -> str:
-    return f"{max_value}-{eps:g}-{delta:g}-{fraction:g}.json"
+    """As in a table."""
+    return Cell(max_value, eps, delta, fraction).name + ".json"

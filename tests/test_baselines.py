@@ -32,7 +32,7 @@ from paramsearch.comparison import name_of, of_the_paper, ours, shipped
 from paramsearch.search import paper
 from paramsearch.search.target import Target
 
-DATA = Path(__file__).parent.parent / "paramsearch" / "data"
+DATA = Path(__file__).parent.parent / "paramsearch" / "data" / "files"
 ALL = (NonPrivate, DiscreteLaplace, Laplace, SplitAndMix, FragmentedRappor, RandomizedResponse)
 
 

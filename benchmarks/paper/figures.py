@@ -38,7 +38,7 @@ from accounting.baselines import (
 from paramsearch import Request, generate, save
 from paramsearch.comparison import name_of, of_the_paper, ours, shipped
 
-DATA = Path(__file__).parents[2] / "paramsearch" / "data"
+DATA = Path(__file__).parents[2] / "paramsearch" / "data" / "files"
 SIZES = (1, 2, 5, 10, 20, 50, 100)
 EPS = (0.25, 0.5, 1.0, 2.0, 4.0)
 DELTA = (1e-4, 1e-6, 1e-8, 1e-10)
@@ -68,7 +68,7 @@ def wanted() -> list[tuple[int, float, float, float]]:
 
 def recompute(again: bool) -> None:
     """Make the files that are missing, or all."""
-    DATA.mkdir(exist_ok=True)
+    DATA.mkdir(parents=True, exist_ok=True)
     for problem in wanted():
         path = DATA / name_of(*problem)
         if path.exists() and not again:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from accounting.errors import Undecided
 from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Cell, Grid
-from paramsearch.tables.jobs import Job, Outcome
+from paramsearch.tables.grid import Cell, Grid, harder
+from paramsearch.tables.jobs import Job, Outcome, solve
 from paramsearch.tables.pools import Pool
 
 TOLERANCE = 0.002
@@ -60,18 +60,21 @@ class Summary:
 
 
 def violations(folder: Folder, tolerance: float) -> list[Task]:
-    """Where a cell costs more than a harder one, and starting from that one was not tried yet."""
-    found = []
-    for cell in folder.grid.cells:
-        row = folder.rows.get(cell.name)
-        others = [other for other in folder.grid.harder(cell) if other.name in folder.rows]
-        if row is None or not others:
-            continue
-        best = min(others, key=lambda other: folder.price(folder.rows[other.name]))
-        cheaper = folder.rows[best.name]
-        if folder.price(row) > folder.price(cheaper) * (1 + tolerance):
-            found.append(Task(cell, best, repair=True))
-    return found
+    """Where a cell costs more than a harder one, from which it should start."""
+    price = {
+        cell: folder.price(folder.rows[cell.name])
+        for cell in folder.grid.cells
+        if cell.name in folder.rows
+    }
+    cheapest: dict[Cell, Cell] = {}
+    for cell, other in harder(price):
+        if price[other] < price[cheapest.setdefault(cell, other)]:
+            cheapest[cell] = other
+    return [
+        Task(cell, other, repair=True)
+        for cell, other in cheapest.items()
+        if price[cell] > price[other] * (1 + tolerance)
+    ]
 
 
 class Filling:
@@ -163,7 +166,7 @@ class Filling:
             assert task.start is not None
             text = self.folder.file(task.start).read_text("utf-8")
         job = Job(self.grid.request(task.cell), text)
-        self.running[self.pool.submit(job)] = task
+        self.running[self.pool.submit(solve, job)] = task
 
     def _submit_suspect(self) -> None:
         if self.suspects and not self.running:

@@ -48,6 +48,10 @@ class Folder:
             raise InvalidParameter(f"--output {self.path}: {error.strerror}") from error
         self._seen: dict[str, tuple[int, int]] = {}
         self._seconds: dict[str, float] = {}
+        with suppress(InvalidConfiguration):  # it is made again
+            for row in index.read(self.path / INDEX):
+                if row.seconds is not None:
+                    self._seconds[row.sha256] = row.seconds
         self._read = 0
         self._mend_journal()
         self._read_journal()

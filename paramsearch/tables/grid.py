@@ -19,9 +19,11 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Annotated
 
@@ -68,6 +70,19 @@ class Cell:
         if not isinstance(said, float) or abs(said - share) > _NEAR * share:
             said = float(f"{share:.9g}")
         return Cell(problem.max_value, problem.eps, problem.delta, said)
+
+
+def harder(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:
+    """Each cell with the next one of less eps, of less delta and of larger values: that must not be
+    cheaper."""
+    lines = defaultdict[tuple[object, ...], list[Cell]](list)
+    for cell in cells:
+        lines["eps", replace(cell, eps=1.0)].append(cell)
+        lines["delta", replace(cell, delta=1.0)].append(cell)
+        lines["max_value", replace(cell, max_value=1)].append(cell)
+    for line in lines.values():
+        line.sort(key=lambda cell: (-cell.eps, -cell.delta, cell.max_value))
+        yield from pairwise(line)
 
 
 def _unique(values: tuple[float, ...]) -> tuple[float, ...]:
@@ -148,17 +163,6 @@ class Grid(BaseModel):
             return None
         eps = sizes[place + (1 if place < middle else -1)]
         return Cell(cell.max_value, eps, cell.delta, cell.central_fraction)
-
-    def harder(self, cell: Cell) -> list[Cell]:
-        """The next cells with less eps or delta, or larger values: none can be cheaper."""
-        found = []
-        for eps in sorted(e for e in self.eps if e < cell.eps)[-1:]:
-            found.append(Cell(cell.max_value, eps, cell.delta, cell.central_fraction))
-        for delta in sorted(d for d in self.delta if d < cell.delta)[-1:]:
-            found.append(Cell(cell.max_value, cell.eps, delta, cell.central_fraction))
-        for top in sorted(t for t in self.max_value if t > cell.max_value)[:1]:
-            found.append(Cell(top, cell.eps, cell.delta, cell.central_fraction))
-        return found
 
     def request(self, cell: Cell, n: int | None = None) -> Request:
         return Request(

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from accounting import AccountingError, strict_json
 from accounting.parallel import use_cores
+from accounting.proof import Tier
+from paramsearch.auditor import audit
 from paramsearch.generation import Request, generate
-from paramsearch.parameter_file import dumps, from_json
+from paramsearch.parameter_file import ParameterFile, dumps, from_json
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 _ONE_AT_A_TIME = threading.Lock()
 """The precision of ball arithmetic belongs to the process, and a worker may have many threads."""
 
@@ -33,23 +39,74 @@ class Outcome:
 
 
 def solve(job: Job) -> Outcome:
-    """The whole of a search with one core; what is wrong with the problem is an outcome."""
+    """A search; what is wrong with the problem is an outcome."""
+    return _alone(_solve, job)
+
+
+def _alone(work: Callable[[Item], Result], item: Item) -> Result:
+    """With one core, and nothing beside it in this process."""
     with _ONE_AT_A_TIME:
         use_cores(1)
-        begun = time.perf_counter()
-        text = failure = None
         try:
-            text = _solved(job)
-        except (AccountingError, MemoryError) as error:
-            failure = " ".join(f"{type(error).__name__}: {error}".split())
+            return work(item)
         finally:
             use_cores(None)
-        return Outcome(text, failure, time.perf_counter() - begun)
 
 
-def _solved(job: Job) -> str:
-    if job.start is None:
-        return dumps(generate(job.request).file)
-    start = from_json(strict_json.parse(job.start, source="the start"), source="the start")
-    settings = {**job.request.settings, "start": start.sha256}
-    return dumps(generate(replace(job.request, settings=settings), resume=start, near=True).file)
+def _solve(job: Job) -> Outcome:
+    begun = time.perf_counter()
+    text = failure = None
+    try:
+        if job.start is None:
+            made = generate(job.request)
+        else:
+            start = _file(job.start)
+            settings = {**job.request.settings, "start": start.sha256}
+            made = generate(replace(job.request, settings=settings), resume=start, near=True)
+        text = dumps(made.file)
+    except (AccountingError, MemoryError) as error:
+        failure = _because(error)
+    return Outcome(text, failure, time.perf_counter() - begun)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The text of a file, and how to audit it."""
+
+    name: str
+    text: str
+    sha256: str
+    tier: Tier
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``verdict`` is that of the audit, or "changed" for a file that is not what it was."""
+
+    name: str
+    verdict: str
+    because: str
+
+
+def check(job: Check) -> Verdict:
+    """An audit that trusts nothing in the file."""
+    return _alone(_check, job)
+
+
+def _check(job: Check) -> Verdict:
+    try:
+        file = _file(job.text)
+        if file.sha256 != job.sha256:
+            return Verdict(job.name, "changed", f"its sha256 is {file.sha256}, not {job.sha256}")
+        found = audit(file, tier=job.tier)
+    except AccountingError as error:
+        return Verdict(job.name, "changed", _because(error))
+    return Verdict(job.name, found.verdict, found.reason)
+
+
+def _file(text: str) -> ParameterFile:
+    return from_json(strict_json.parse(text, source="the file"), source="the file")
+
+
+def _because(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -6,15 +6,17 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from importlib import metadata
 from multiprocessing import connection
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from accounting.errors import InvalidParameter
 from accounting.parallel import cores
-from paramsearch.tables.jobs import Job, Outcome, solve
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 _BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _PATIENCE = 15
 """Seconds in which a scheduler must answer."""
@@ -26,7 +28,7 @@ class Pool(Protocol):
 
     def slots(self) -> int: ...
 
-    def submit(self, job: Job) -> Future[Outcome]: ...
+    def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]: ...
 
     def renew(self) -> None: ...
 
@@ -52,8 +54,8 @@ class LocalPool:
     def slots(self) -> int:
         return self.workers
 
-    def submit(self, job: Job) -> Future[Outcome]:
-        return self.pool.submit(solve, job)
+    def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
+        return self.pool.submit(work, item)
 
     def renew(self) -> None:
         self._end()
@@ -124,8 +126,8 @@ class DaskPool:
     def slots(self) -> int:
         return 2 * max(1, len(self.client.nthreads()))
 
-    def submit(self, job: Job) -> Future[Outcome]:
-        return self.pool.submit(solve, job)
+    def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
+        return self.pool.submit(work, item)
 
     def renew(self) -> None:
         pass
