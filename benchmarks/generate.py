@@ -1,9 +1,10 @@
 """What ``paramsearch generate`` finds, and how long it takes, beside the paper's own parameters.
 
 eps = 1, delta = 1e-6; noise messages are 2 E[central] + sum of |s| E[D^s] of all users.  Every row
-is one run of the command in a process of its own (imports, search, proof of the file and proof that
-no single move helps are inside the time; the kernels are compiled before).  "paper" is the paper's
-analytic bound with the t' of the dominance program and the best split of the slack, computed here.
+is one run of the command in a process of its own, without the package's table.  Imports, search,
+proof of the file and proof that no single move helps are inside the time; the kernels are compiled
+before.  "paper" is the paper's analytic bound with the t' of the dominance program and the best
+split of the slack, computed here.
 
     python benchmarks/generate.py [--rows 1@0.9 2@0.9 ...] [--all] [--csv FILE] [--markdown FILE]
     python benchmarks/generate.py --csv FILE --rows --growth FILE.png
@@ -79,7 +80,7 @@ def run(key: Key, keep: Path | None = None) -> Result:
                 *(sys.executable, "-m", "paramsearch", "generate"),
                 *("--n", str(N), "--eps", str(EPS), "--delta", str(DELTA)),
                 *("--max-value", str(max_value), "--central-fraction", str(fraction)),
-                *("--budget", str(within(key) / 2), "-o", str(file)),
+                *("--budget", str(within(key) / 2), "--cold", "-o", str(file)),
             ],
             check=True,
             stdout=subprocess.PIPE,

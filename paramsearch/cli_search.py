@@ -41,6 +41,7 @@ Releases = Annotated[int, typer.Option(help="Certify T releases, the same change
 Honest = Annotated[
     float, typer.Option(help="Certify when only this fraction of the users adds noise.")
 ]
+Cold = Annotated[bool, typer.Option("--cold", help="Do not start from this package's own table.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the file that --output names.")]
 TheFile = Annotated[bool, typer.Option("--json", help="The file itself on stdout.")]
 
@@ -64,6 +65,7 @@ def generate(
     seed: Seed = 0,
     output: Output = None,
     resume: Resume = False,
+    cold: Cold = False,
     tier: Tier = "auto",
     json: TheFile = False,
 ) -> None:
@@ -87,6 +89,7 @@ def generate(
         releases=releases,
         honest=honest,
         seed=seed,
+        cold=cold,
         tries=tries,
         budget=math.inf if budget is None else budget,
         tier=cast("proof.Tier", tier),
@@ -212,6 +215,7 @@ def generate_sparse(
     seed: Seed = 0,
     output: Output = None,
     resume: Resume = False,
+    cold: Cold = False,
     tier: Tier = "auto",
     json: TheFile = False,
 ) -> None:
@@ -240,6 +244,7 @@ def generate_sparse(
         releases=releases,
         honest=honest,
         seed=seed,
+        cold=cold,
         tries=tries,
         budget=math.inf if budget is None else budget,
         tier=cast("proof.Tier", tier),

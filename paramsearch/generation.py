@@ -53,6 +53,8 @@ class Request:
     tier: Tier = "auto"
     dimension: int = 1
     """More than 1: vectors with at most one non-zero coordinate; only method ``search``."""
+    cold: bool = False
+    """Do not start from the table that comes with this package."""
     settings: Mapping[str, str | float | int] = field(default_factory=dict)
     """To be kept in the file's provenance."""
 
@@ -138,9 +140,10 @@ def generate(
 ) -> Generated:
     """Search, round and certify.
 
-    The search begins from ``resume``, a file of the same max_value or a larger one, besides its own
-    ideas.  With ``near`` it has none and only changes single atoms of that file, which is many
-    times faster, and proves nothing about moves.
+    The search begins from ``resume``, a file of the same max_value or a larger one, or else from
+    the most similar file of this package's table, besides its own ideas.  With ``near`` it has none
+    and only changes single atoms of that file, which is many times faster, and proves nothing about
+    moves.
 
     A KeyboardInterrupt ends the search and the best candidate so far is certified; a second one is
     passed on.
@@ -155,6 +158,8 @@ def _generate(request: Request, resume: ParameterFile | None, near: bool, say: S
     target = request.target()
     if request.method != "search":
         return _by_the_paper(request, target, say)
+    if resume is None and not request.cold:
+        resume = _similar(request, target)
     budget = Budget(tries=request.tries, seconds=request.budget)
     search = Search(target, budget=budget, seed=request.seed, report=lambda found: say(str(found)))
     interrupted = False
@@ -169,6 +174,17 @@ def _generate(request: Request, resume: ParameterFile | None, near: bool, say: S
         say("the last steps")
         best = _polished(best)
     return _finish(request, search, best, near=near, interrupted=interrupted, say=say)
+
+
+def _similar(request: Request, target: Target) -> ParameterFile | None:
+    from paramsearch.tables.lookup import Table
+
+    return Table.open().nearest(
+        eps=target.eps,
+        delta=target.delta,
+        max_value=target.max_value,
+        central_fraction=target.eps_central / target.eps * min(request.dimension, 2),
+    )
 
 
 def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:

@@ -175,5 +175,6 @@ class Grid(BaseModel):
             tries=self.tries,
             seed=self.seed,
             tier=self.tier,
+            cold=True,
             settings={"central_fraction": cell.central_fraction},
         )

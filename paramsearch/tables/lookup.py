@@ -7,6 +7,7 @@ and the cost and the error are those of the file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,9 @@ from paramsearch.search.target import Objective
 from paramsearch.tables import index
 from paramsearch.tables.folder import INDEX
 from paramsearch.tables.index import Row
+
+_SIMILAR = 1.3
+"""Ratio of max_value up to which a family without its largest values is a good start."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,22 @@ class Table:
                 )
             rows = left
         return rows
+
+    def nearest(
+        self, *, eps: float, delta: float, max_value: int, central_fraction: float
+    ) -> ParameterFile | None:
+        """The file of the most similar problem, to start a search from; None if all are far."""
+        rows = [row for row in self.rows if 1 <= row.max_value / max_value <= _SIMILAR]
+
+        def distance(row: Row) -> float:
+            return (
+                abs(math.log(row.eps / eps))
+                + abs(math.log(math.log(row.delta) / math.log(delta)))
+                + 4 * abs(row.central_fraction - central_fraction)
+                + 4 * math.log(row.max_value / max_value)
+            )
+
+        return load(self.path / min(rows, key=distance).file) if rows else None
 
     def load(self, row: Row, query: Query) -> ParameterFile:
         """A file for as many users as asked, after the index is found to tell the truth."""
