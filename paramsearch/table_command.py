@@ -37,10 +37,9 @@ def run_table(
             raise InvalidParameter("--workers is for this machine; a scheduler knows its own")
         whole("workers", workers, least=1, most=1024)
     begun = time.monotonic()
-    with closing(Folder(output, problems)) as folder:
-        pool: Pool = LocalPool(workers) if scheduler is None else DaskPool(scheduler)
-        with closing(pool), _progress() as report:
-            summary = Filling(folder, pool, retry=retry, report=report).run()
+    pool: Pool = LocalPool(workers) if scheduler is None else DaskPool(scheduler)
+    with closing(pool), closing(Folder(output, problems)) as folder, _progress() as report:
+        summary = Filling(folder, pool, retry=retry, report=report).run()
     seconds = time.monotonic() - begun
     if as_json:
         print(json.dumps({"table": str(output), "seconds": seconds, **asdict(summary)}))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +34,7 @@ from accounting.errors import InvalidConfiguration
 from accounting.proof import Tier
 from paramsearch.generation import DEFAULT_TRIES, Request
 from paramsearch.parameter_file import ParameterFile, refusals
+from paramsearch.search.central import by_fraction
 from paramsearch.search.target import Objective
 
 LARGEST_GRID = 100_000
@@ -86,8 +87,8 @@ def harder(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:
 
 
 def _unique(values: tuple[float, ...]) -> tuple[float, ...]:
-    for value in values:
-        if values.count(value) > 1:
+    for value, count in Counter(values).items():
+        if count > 1:
             raise ValueError(f"{value} is listed twice")
     return values
 
@@ -115,22 +116,28 @@ class Grid(BaseModel):
     def read(path: Path) -> Grid:
         """From a file; anything wrong is one error that names the place and the value."""
         try:
-            data = tomllib.loads(path.read_text("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            text = json.dumps(tomllib.loads(path.read_text("utf-8")), default=str)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
-        try:
-            text = json.dumps(data)
-        except (TypeError, RecursionError) as error:
-            raise InvalidConfiguration(f"{path}: {error}") from None
         with refusals(str(path)):
             grid = Grid.model_validate_json(text)
         if (size := math.prod(map(len, grid._axes))) > LARGEST_GRID:
             raise InvalidConfiguration(
                 f"{path} has {size:,} cells, more than {LARGEST_GRID:,}; divide it into several"
             )
-        for cell, n in product(grid.cells, grid.n):
-            grid.request(cell, n)  # every problem is checked before any is solved
+        grid._check()
         return grid
+
+    def _check(self) -> None:
+        """Every value in a problem, before any is solved."""
+        for fraction in self.central_fraction:
+            by_fraction(fraction, 1.0)
+        first = Cell(self.max_value[0], self.eps[0], self.delta[0], self.central_fraction[0])
+        for name in ("eps", "delta", "max_value"):
+            for value in getattr(self, name):
+                self.request(replace(first, **{name: value}))
+        for n in self.n:
+            self.request(first, n)
 
     @property
     def _axes(self) -> tuple[tuple[float, ...], ...]:

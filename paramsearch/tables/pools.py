@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from accounting.parallel import cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?(\[[0-9a-fA-F:]+\]|[^\s/:]+):\d{1,5}")
 _PATIENCE = 15
 """Seconds in which a scheduler must answer."""
 
@@ -101,12 +103,16 @@ class DaskPool:
             raise InvalidParameter(
                 "--scheduler needs Dask; install the extra: pip install 'paramsearch[dask]'"
             ) from None
+        if not _ADDRESS.fullmatch(address):
+            raise InvalidParameter(
+                f"--scheduler {address}: the address of a Dask scheduler looks like tcp://host:8786"
+            )
         try:
             self.client = Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise InvalidParameter(
-                f"no Dask scheduler answers at {address} ({type(error).__name__}); "
-                "the address looks like tcp://host:8786"
+                f"--scheduler {address}: no Dask scheduler answers there within {_PATIENCE} s "
+                f"({type(error).__name__}); start one with `dask scheduler`"
             ) from None
         try:
             self._check_versions()
