@@ -4,8 +4,8 @@
 
 ``generate`` finds the cheapest certified file for a ``Request``.  ``read`` takes a configuration or
 a parameter file, ``parameters`` turns a configuration into exact rationals, ``certify`` proves
-them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses.  The names are
-imported when they are first used.
+them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses, and ``Table``
+looks up what is precomputed.  The names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from paramsearch.certification import certify, parameters
     from paramsearch.generation import Request, generate
     from paramsearch.parameter_file import ParameterFile, load, save
+    from paramsearch.tables.lookup import Table
 
 __all__ = [
     "Audit",
     "ParameterFile",
     "Request",
+    "Table",
     "audit",
     "certify",
     "generate",
@@ -40,6 +42,7 @@ _HOME = {
     "Request": "generation",
     "generate": "generation",
     "ParameterFile": "parameter_file",
+    "Table": "tables.lookup",
     "load": "parameter_file",
     "save": "parameter_file",
 }

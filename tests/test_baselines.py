@@ -26,9 +26,7 @@ from accounting.baselines import (
     response,
 )
 from accounting.baselines.ikos import messages_needed
-from paramsearch import audit, load
-from paramsearch.auditor import consistent
-from paramsearch.comparison import name_of, of_the_paper, ours, shipped
+from paramsearch.comparison import of_the_paper, ours, shipped
 from paramsearch.search import paper
 from paramsearch.search.target import Target
 
@@ -192,24 +190,6 @@ def test_the_command() -> None:
     )
     assert run("compare", *problem, "--central-fraction", "1").returncode == 2
     assert run("compare", *problem, "--plot", "x.txt").returncode == 2
-
-
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.json")), ids=lambda path: path.stem)
-def test_the_shipped_files(path: Path) -> None:
-    """They are for the problem that their name says, consistent, and proved anew by the fast tier
-    where that takes seconds."""
-    file = load(path)
-    size, rest = path.stem.split("-", 1)
-    assert file.problem.max_value == int(size)
-    share = file.central.eps_central / file.problem.eps
-    expected = name_of(
-        file.problem.max_value, file.problem.eps, file.problem.delta, round(share, 3)
-    )
-    assert path.name == expected, rest
-    assert file.certificate is not None
-    consistent(file)
-    if file.problem.max_value <= 20:
-        assert audit(file, tier="fast").verdict == "certified"
 
 
 def test_ours_on_the_rent_experiment() -> None:
