@@ -223,16 +223,18 @@ def rescaled(file: ParameterFile, n: int) -> ParameterFile:
 
     What the view contains does not depend on n, only who adds which part of it.
     """
+    return _assembled_for(file, _with_users(file.problem, n), None)
+
+
+def _with_users(problem: Problem, n: int) -> Problem:
     with refusals("the problem"):
-        known = {**file.problem.model_dump(), "n": whole("n", n, least=1)}
-        problem = type(file.problem)(**known)
-    return _assembled_for(file, problem, None)
+        return type(problem)(**{**problem.model_dump(), "n": whole("n", n, least=1)})
 
 
 def for_users(file: ParameterFile, n: int) -> ParameterFile:
     """The same noise for another number of users, with the certificate: that is about the view,
     which does not depend on who adds which part of the noise."""
-    return _assembled_for(file, rescaled(file, n).problem, file.certificate)
+    return _assembled_for(file, _with_users(file.problem, n), file.certificate)
 
 
 def claimed(file: ParameterFile) -> Mechanism:
