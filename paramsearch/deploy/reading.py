@@ -82,13 +82,9 @@ def _integer(text: str) -> int:
 
 
 def _columnar(path: Path) -> Iterator[Portion]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise InvalidParameter(
-            f"{path} needs pyarrow; install the extra: pip install 'paramsearch[arrow]'"
-        ) from error
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         if path.suffix.lower() == ".parquet":
             file = pq.ParquetFile(path)
