@@ -179,6 +179,8 @@ class Search:
             starts = [shapes.first(replace(self.target, max_value=top))]
             if found:
                 starts = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
+            elif top > 5:
+                starts += shapes.single(top)
             if top > 8:
                 starts += [shapes.spaced(top, round(c * math.sqrt(top))) for c in (1.0, 0.7)]
             found = self._climb(starts, top, tries, 0.5 * (i + 1) / len(levels))

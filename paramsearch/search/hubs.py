@@ -108,6 +108,15 @@ def spaced(top: int, spacing: int) -> Hubs:
     return {**small, **large}
 
 
+def single(top: int) -> list[Hubs]:
+    """One hub each, of several sizes, with and without a positive value inside."""
+    found: list[Hubs] = []
+    for share in (0.45, 0.65, 0.8, 0.9):
+        h = round(share * top)
+        found += [{h: ()}, {h: _filled(h, 1, -1)}]
+    return found
+
+
 def mutated(hubs: Hubs, top: int, random_: random.Random) -> Hubs:
     """One or two hubs added, removed, moved, or with other positive values inside."""
     new = dict(hubs)
