@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import cache
 from importlib import resources
 
-from accounting import strict_json
+from accounting import halves, strict_json
+from accounting.arrays import FloatArray
 from accounting.baselines import (
     Baseline,
     DiscreteLaplace,
@@ -23,6 +24,7 @@ from accounting.baselines.correlated import CorrelatedNoise
 from accounting.configuration import Proposal
 from paramsearch.parameter_file import ParameterFile, from_json
 from paramsearch.search import paper
+from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
 from paramsearch.tables.grid import Cell
 
@@ -47,9 +49,15 @@ def of_the_paper(problem: Problem, fraction: float) -> Iterator[CorrelatedNoise]
     target = Target(
         problem.max_value, problem.eps, problem.delta, fraction * problem.eps, problem.n
     )
-    for name, make in (("theorem", paper.theorem), ("refined", paper.refined)):
-        proposal = make(target)
-        yield _published(problem, proposal, f"correlated noise, paper's {name}")
+    yield _published(problem, paper.theorem(target), "correlated noise, paper's theorem")
+    proposal = paper.refined(target, t_prime=_t_prime(problem.max_value))
+    yield _published(problem, proposal, "correlated noise, paper's refined")
+
+
+@cache
+def _t_prime(max_value: int) -> FloatArray:
+    """Of the paper's family, which is that of max_value alone."""
+    return dominance(halves(max_value)).t_prime
 
 
 def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoise:

@@ -8,7 +8,8 @@ T(a, b) L(a, b),
 
     L(a, b) = ((1 - g + u) a + u b) / (n u) + (g - 2u) (n - a - b) / (n (1 - 2u)),
 
-and with a k it is T(a, b) L(b, a).
+and with a k it is T(a, b) L(b, a).  For given b the difference L(a, b) - e^eps L(b, a) is linear
+and increasing in a, so its positive part over the binomial law of a is two binomial tails.
 """
 
 from __future__ import annotations
@@ -33,12 +34,18 @@ def divergence(n: int, g: float, max_value: int, eps: float) -> float:
     u = g / (max_value + 1)
     if max_value == 1:
         return _binary(n, u, eps)
-    a, mass = binomial(n, u)
-    given = stats.binom.pmf(a[None, :], n - a[:, None], u / (1 - u))
-    law = mass[:, None] * given
-    rest = (g - 2 * u) * (n - a[:, None] - a[None, :]) / (n * (1 - 2 * u))
-    first = ((1 - g + u) * a[:, None] + u * a[None, :]) / (n * u) + rest
-    return float(np.sum(law * np.clip(first - math.exp(eps) * first.T, 0, None)))
+    b, mass = binomial(n, u)
+    scale = math.exp(eps)
+    rest = (g - 2 * u) / (n * (1 - 2 * u))
+    slope = ((1 - g + u) / u - scale) / n + rest * (scale - 1)
+    if slope <= 0:
+        return 0.0
+    level = (1 - scale * (1 - g + u) / u) * b / n - rest * (scale - 1) * (n - b)
+    least = np.floor(-level / slope) + 1
+    p = u / (1 - u)  # of j, for a user whose message is not k
+    count = stats.binom.sf(least - 1, n - b, p)
+    moment = (n - b) * p * stats.binom.sf(least - 2, np.maximum(n - b - 1, 0), p)
+    return float(np.sum(mass * np.clip(slope * moment + level * count, 0, None)))
 
 
 def _binary(n: int, u: float, eps: float) -> float:

@@ -36,23 +36,24 @@ def theorem(target: Target) -> Proposal:
     return _proposal(target, family, 2.0 * t, half, half)
 
 
-def refined(target: Target, report: Callable[[str], None] = lambda _: None) -> Proposal:
-    """The same with t' from the dominance program and the best split of the slack."""
+def refined(
+    target: Target,
+    report: Callable[[str], None] = lambda _: None,
+    t_prime: FloatArray | None = None,
+) -> Proposal:
+    """The same with t' from the dominance program, unless given, and the best split of the slack."""
     family = halves(_single(target).max_value)
     slack = target.eps - target.eps_central
     if target.max_value == 1:
         return _proposal(target, family, np.zeros(1), slack, 0.0)
-    t_prime = dominance(family, report=report).t_prime
-    share = 0.5
+    if t_prime is None:
+        t_prime = dominance(family, report=report).t_prime
+    cost = _split_cost(target, family, t_prime, slack)
     low, high = 0.01, 0.99
     for _ in range(60):
         first, second = low + (high - low) / 3, high - (high - low) / 3
-        costs = [
-            _messages(_proposal(target, family, t_prime, s * slack, (1 - s) * slack))
-            for s in (first, second)
-        ]
-        low, high = (low, second) if costs[0] < costs[1] else (first, high)
-        share = (low + high) / 2
+        low, high = (low, second) if cost(first) < cost(second) else (first, high)
+    share = (low + high) / 2
     return _proposal(target, family, t_prime, share * slack, (1 - share) * slack)
 
 
@@ -82,6 +83,21 @@ def _proposal(
             f"eps - eps* = {target.eps - target.eps_central:g} is so small that a p rounds to 1"
         )
     return Proposal(top, tuple(atoms), target.eps_central, target.eps, target.delta, target.n)
+
+
+def _split_cost(
+    target: Target, family: Family, t_prime: FloatArray, slack: float
+) -> Callable[[float], float]:
+    """The messages of ``_proposal`` for a share of the slack, of which p / (1 - p) is a function."""
+    even = _proposal(target, family, t_prime, slack / 2, slack / 2)
+    weight = np.array([len(elements) * r for elements, r, _ in even.atoms])
+    rate = -2 * np.log([p for _, _, p in even.atoms])  # per share
+
+    def cost(share: float) -> float:
+        first = weight[0] / math.expm1(rate[0] * share)
+        return float(first + np.sum(weight[1:] / np.expm1(rate[1:] * (1 - share))))
+
+    return cost
 
 
 def _messages(proposal: Proposal) -> float:

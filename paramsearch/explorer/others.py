@@ -1,0 +1,139 @@
+"""What the table is compared with, for every stop of the explorer's sliders.
+
+Arrays are flat, the last axis fastest, in the order that ``Others.axes`` says.  The correlated
+noise of the paper does not depend on n, so that n is not among its axes; the page adds 1 + noise/n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from accounting.baselines import (
+    Baseline,
+    DiscreteLaplace,
+    FragmentedRappor,
+    Problem,
+    RandomizedResponse,
+    SplitAndMix,
+)
+from accounting.errors import InvalidParameter
+from paramsearch.comparison import of_the_paper
+
+Report = Callable[[str], None]
+RESPONSE_USERS = 1_000_000
+"""Users for whom the error of randomized response is found: for many it takes seconds each."""
+_DIGITS = 7
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The stops of the sliders."""
+
+    n: tuple[int, ...]
+    eps: tuple[float, ...]
+    delta: tuple[float, ...]
+    max_value: tuple[int, ...]
+    central_fraction: tuple[float, ...]
+
+
+def others(axes: Axes, report: Report = lambda _: None) -> dict[str, Any]:
+    """By a short name: axes and numbers; None where a mechanism has no parameters that do."""
+    return {
+        **_published(axes, report),
+        "ikos": _split_and_mix(axes),
+        "rappor": _rappor(axes, report),
+        "response": _response(axes, report),
+        "central": _central(axes),
+    }
+
+
+def _published(axes: Axes, report: Report) -> dict[str, Any]:
+    """The paper's own parameters."""
+    found: list[list[tuple[float | None, ...]]] = [[], []]
+    for top in axes.max_value:  # t' is found once for each, the long part
+        report(f"the paper's parameters for max_value {top:,}")
+        for eps, delta, fraction in product(axes.eps, axes.delta, axes.central_fraction):
+            problem = Problem(axes.n[0], eps, delta, top)
+            for line, noise in zip(found, of_the_paper(problem, fraction), strict=True):
+                line.append(
+                    (_short(noise.noise_messages), noise.bits_per_message, _root(noise.mse))
+                )
+    names = "max_value", "eps", "delta", "central_fraction"
+    return {
+        name: _columns(names, ("noise", "bits_per_message", "rmse"), line)
+        for name, line in zip(("theorem", "refined"), found, strict=True)
+    }
+
+
+def _split_and_mix(axes: Axes) -> dict[str, Any]:
+    names = "n", "eps", "delta", "max_value"
+    every = (SplitAndMix(Problem(*stop)) for stop in _stops(axes))
+    return _columns(names, ("messages", "bits", "rmse"), map(_row, every))
+
+
+def _rappor(axes: Axes, report: Report) -> dict[str, Any]:
+    """The flip probability does not depend on max_value."""
+    names = "n", "eps", "delta", "max_value"
+    rows: list[tuple[float | None, ...]] = []
+    for n, eps, delta in product(axes.n, axes.eps, axes.delta):
+        report(f"fragmented RAPPOR for n = {n:,}")
+        try:
+            flip = FragmentedRappor(Problem(n, eps, delta, 1)).flip
+        except InvalidParameter:
+            rows += [(None, None, None)] * len(axes.max_value)
+            continue
+        for top in axes.max_value:
+            mechanism = FragmentedRappor(Problem(n, eps, delta, top))
+            mechanism.__dict__["flip"] = flip  # what its cached property would find again
+            rows.append(_row(mechanism))
+    return _columns(names, ("messages", "bits", "rmse"), rows)
+
+
+def _response(axes: Axes, report: Report) -> dict[str, Any]:
+    names = "eps", "delta", "max_value"
+    rows = []
+    for eps, delta, top in product(axes.eps, axes.delta, axes.max_value):
+        report(f"randomized response for eps = {eps:g}")
+        mechanism = RandomizedResponse(Problem(RESPONSE_USERS, eps, delta, top))
+        try:
+            rows.append(_row(mechanism))
+        except InvalidParameter:
+            rows.append((mechanism.messages, mechanism.bits, None))
+    return _columns(names, ("messages", "bits", "rmse"), rows)
+
+
+def _central(axes: Axes) -> dict[str, Any]:
+    every = (
+        DiscreteLaplace(Problem(axes.n[0], eps, axes.delta[0], top))
+        for eps, top in product(axes.eps, axes.max_value)
+    )
+    return _columns(("eps", "max_value"), ("messages", "bits", "rmse"), map(_row, every))
+
+
+def _stops(axes: Axes) -> Iterable[tuple[int, float, float, int]]:
+    return product(axes.n, axes.eps, axes.delta, axes.max_value)
+
+
+def _row(mechanism: Baseline) -> tuple[float | None, ...]:
+    return _short(mechanism.messages), _short(mechanism.bits), _root(mechanism.mse)
+
+
+def _columns(
+    axes: tuple[str, ...], names: tuple[str, ...], rows: Iterable[tuple[float | None, ...]]
+) -> dict[str, Any]:
+    columns = zip(*rows, strict=True)
+    return {"axes": axes, **{name: list(c) for name, c in zip(names, columns, strict=True)}}
+
+
+def _root(mse: float) -> float | None:
+    return _short(math.sqrt(mse)) if math.isfinite(mse) else None
+
+
+def _short(value: float) -> float:
+    """As many digits as are shown, and some more."""
+    rounded = float(f"{value:.{_DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded
