@@ -186,6 +186,7 @@ for command in (
     cli_table.table,
     cli_table.lookup,
     cli_table.audit_table,
+    cli_table.explore,
     cli_deploy.randomize,
     cli_deploy.analyze,
     cli_deploy.simulate,

@@ -93,3 +93,23 @@ def audit_table(
             table, sample=sample, seed=seed, tier=cast("proof.Tier", tier), as_json=json
         )
     )
+
+
+def explore(
+    table: Folder = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the page: FILE.html.")
+    ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show it to a browser on this machine, until Ctrl-C.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Of --serve; 0 takes one that is free.")] = 8080,
+    json: Machine = False,
+) -> None:
+    """A table as one page with sliders: costs, errors, other mechanisms, and the files themselves.
+
+    The page needs no network and nothing beside it.
+    """
+    from paramsearch.explore_command import run_explore
+
+    raise typer.Exit(run_explore(table, output=output, serve=serve, port=port, as_json=json))

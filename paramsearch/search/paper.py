@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -24,10 +25,12 @@ from accounting.family import UNIT, Atom
 from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
 
+_halves = cache(halves)
+
 
 def theorem(target: Target) -> Proposal:
     """The analytic parameters; the slack is split in halves."""
-    family = halves(_single(target).max_value)
+    family = _halves(_single(target).max_value)
     top = target.max_value
     gamma = top * math.ceil(1 + math.log2(top))
     t = np.array([math.ceil(gamma / max(map(abs, elements))) for elements in family.atoms])
@@ -42,7 +45,7 @@ def refined(
     t_prime: FloatArray | None = None,
 ) -> Proposal:
     """The same with t' from the dominance program, unless given, and the best split of the slack."""
-    family = halves(_single(target).max_value)
+    family = _halves(_single(target).max_value)
     slack = target.eps - target.eps_central
     if target.max_value == 1:
         return _proposal(target, family, np.zeros(1), slack, 0.0)

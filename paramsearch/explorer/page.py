@@ -1,0 +1,55 @@
+"""The explorer's page: HTML, style, script and data in one file.
+
+The policy in it lets the browser run this script alone, by its hash, and load nothing.  The data
+are JSON without a ``<``, so that nothing in them can end their element.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+
+from paramsearch.explorer.data import data
+from paramsearch.explorer.others import Report
+from paramsearch.tables.lookup import Table
+
+
+def page(table: Table, report: Report = lambda _: None) -> str:
+    """The same table gives the same page."""
+    style, script = _style(), _asset("explorer.js")
+    known = json.dumps(data(table, report), allow_nan=False, separators=(",", ":"))
+    parts = {
+        "POLICY": policy(style, script),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": known.replace("<", "\\u003c"),
+    }
+    before, *rest = _asset("page.html").split("@@")
+    text = [before]
+    for name, constant in zip(rest[::2], rest[1::2], strict=True):
+        text += [parts[name], constant]
+    return "".join(text)
+
+
+def policy(style: str, script: str) -> str:
+    """A content security policy; the icon is an empty one, so that a browser asks for none."""
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return (resources.files("paramsearch") / "explorer" / name).read_text("utf-8")
+
+
+def _style() -> str:
+    """The report's, and what the explorer has besides."""
+    common = (resources.files("paramsearch") / "report.css").read_text("utf-8")
+    return common + _asset("explorer.css")
