@@ -19,7 +19,7 @@ from paramsearch.parameter_file import from_json
 from paramsearch.tables.index import Row
 from paramsearch.tables.lookup import Table, shipped
 
-USERS = tuple(k * 10**e for e in range(3, 9) for k in (1, 3)) + (10**9,)
+USERS = (*(k * 10**e for e in range(3, 9) for k in (1, 3)), 10**9)
 _USUAL_USERS = 1_000_000
 _LEFT_OUT = {"n", "messages_per_user", "bits_per_user", "seconds"}
 """The page finds the first three for any n, as ``Row.for_users`` does."""
@@ -89,8 +89,7 @@ def _errors(axes: Axes, rows: tuple[Row, ...]) -> list[str]:
 
 
 def _start(axes: Axes, rows: tuple[Row, ...]) -> dict[str, int]:
-    """Where the sliders stand at first: a file for (about) eps 1, the largest delta that most files
-    have, and a middling max_value."""
+    """Where the sliders stand at first: a file near (1, 1e-6) and max_value 5."""
 
     def strange(row: Row) -> tuple[float, ...]:
         return (

@@ -50,8 +50,10 @@ function short(value, digits = 4) {
   return Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumFractionDigits: 12 });
 }
 
-const label = (axis, i) => pretty(axis === "n" || axis === "max_value" ? DATA.axes[axis][i]
-  : axis === "delta" ? STOPS.delta[i].toExponential().replace("e+0", "") : DATA.axes[axis][i]);
+/** The value at a stop. */
+function label(axis, i) {
+  return axis === "delta" ? short(STOPS.delta[i], 15) : pretty(DATA.axes[axis][i]);
+}
 
 // what the table and the others have at a place, which is an index for each axis
 
@@ -95,6 +97,9 @@ function stricter(row, at) {
   if (row.max_value > STOPS.max_value[at.max_value]) {
     parts.push(`inputs up to ${row.max_value} instead of ${label("max_value", at.max_value)}`);
   }
+  if (row.central_fraction !== STOPS.central_fraction[at.central_fraction]) {
+    parts.push(`an RMSE of ${short(row.rmse)} instead of ${short(Number(allowed(at)))}`);
+  }
   return parts;
 }
 
@@ -117,13 +122,13 @@ function reason(at) {
 
 function other(name, at) {
   const known = DATA.others[name], i = flat(known.axes, at);
-  if (known.noise) {
+  if (known.noise && known.noise[i] !== null) {
     const noise = { noise_messages: known.noise[i], bits_per_message: known.bits_per_message[i] };
     return { ...forUsers(noise, STOPS.n[at.n]), rmse: known.rmse[i] };
   }
-  const messages = known.messages[i];
+  const messages = known.messages?.[i] ?? null;
   const extra = messages === null ? null : messages - 1;
-  return { messages, bits: known.bits[i], extra, rmse: known.rmse[i] };
+  return { messages, bits: known.bits?.[i] ?? null, extra, rmse: known.rmse[i] };
 }
 
 /** What is drawn of a point; a logarithmic axis has no place for nothing. */
@@ -134,16 +139,17 @@ function cost(point) {
 
 // elements
 
-function fill(parent, tag, attributes, children) {
+function fill(parent, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) parent.setAttribute(key, value);
   parent.append(...children.filter((child) => child !== null));
   return parent;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
 const html = (tag, attributes = {}, ...children) =>
-  fill(document.createElement(tag), tag, attributes, children);
+  fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes = {}, ...children) =>
-  fill(document.createElementNS("http://www.w3.org/2000/svg", tag), tag, attributes, children);
+  fill(document.createElementNS(SVG, tag), attributes, children);
 
 function mark(kind, name, x, y, words = null, more = "") {
   const shapes = {
@@ -285,6 +291,12 @@ function ours(at) {
   return { ...forUsers(row, STOPS.n[at.n]), rmse: row.rmse, exact };
 }
 
+/** The n of a stop, if it is a power of ten. */
+function decade(i) {
+  const text = DATA.axes.n[i];
+  return text.startsWith("1") ? power(text.length - 1) : "";
+}
+
 function drawCurve(axis) {
   const places = STOPS[axis].map((_, i) => ({ ...state, [axis]: i }));
   const lines = CURVES.map((name) => ({
@@ -302,7 +314,7 @@ function drawCurve(axis) {
     title,
     words: `${COSTS[state.cost]} over ${SIGNS[axis]}, on logarithmic axes. At ${SIGNS[axis]} = ${label(axis, now)}: ${chosen}. All numbers follow in a table.`,
     xName: SIGNS[axis],
-    xs: STOPS[axis].map((value, i) => ({ value, text: axis === "n" ? tickText(value).replace(/^3.*/, "") : label(axis, i) })).map((stop) => stop),
+    xs: STOPS[axis].map((value, i) => ({ value, text: axis === "n" ? decade(i) : label(axis, i) })),
     lines: [...lines.slice(1), lines[0]],
     here: STOPS[axis][now],
     ring: lines[0].points[now],
@@ -356,7 +368,7 @@ function put(id, value, text) {
 function showSliders() {
   for (const axis of AXES) {
     const input = document.getElementById(axis);
-    let text = axis === "central_fraction" ? `RMSE ${pretty(allowed(state))}` : label(axis, state[axis]);
+    let text = axis === "central_fraction" ? `RMSE ≤ ${pretty(allowed(state))}` : label(axis, state[axis]);
     document.getElementById(`${axis}-value`).textContent = text;
     if (axis === "central_fraction") text += `, ${DATA.axes[axis][state[axis]]} of ε in the sum`;
     input.value = state[axis];
@@ -407,6 +419,7 @@ function showResult() {
 function drawAll() {
   for (const axis of Object.keys(SIGNS)) drawCurve(axis);
   drawTrade();
+  document.getElementById("extra-note").hidden = state.cost !== "extra";
 }
 
 function show() {
@@ -491,7 +504,7 @@ function prepare() {
   legend("trade-legend", ["ours", "dominated", ...CURVES.slice(1), "central"], false);
   const users = DATA.response_users.toLocaleString("en-US");
   const notes = [
-    ["This table", "certified files, found by search; the cheapest one that serves the choice, as `paramsearch lookup` finds it."],
+    ["This table", "certified files, found by search; the cheapest one that serves the choice, as paramsearch lookup finds it."],
     ["The paper", "the correlated noise protocol by the parameters of Ghazi, Kumar, Manurangsi, Pagh and Sinha (2021), for the same error: those of its theorem, and refined by its dominance program."],
     ["Split and mix", "Ishai, Kushilevitz, Ostrovsky and Sahai (2006) with the constants of Balle, Bell, Gascón and Nissim (2020); the error is that of the central mechanism."],
     ["RAPPOR", "fragmented, and optimistic: the least noise that one explicit pair of datasets allows."],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -20,13 +21,18 @@ from accounting.baselines import (
     RandomizedResponse,
     SplitAndMix,
 )
-from accounting.errors import InvalidParameter
+from accounting.errors import AccountingError
 from paramsearch.comparison import of_the_paper
 
 Report = Callable[[str], None]
 RESPONSE_USERS = 1_000_000
 """Users for whom the error of randomized response is found: for many it takes seconds each."""
 _DIGITS = 7
+_PER_USER = "messages", "bits", "rmse"
+Numbers = tuple[float | None, ...]
+_NOTHING: Numbers = (None, None, None)
+_NONE = AccountingError, OverflowError
+"""What a mechanism answers to a problem that it has no parameters for."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +59,14 @@ def others(axes: Axes, report: Report = lambda _: None) -> dict[str, Any]:
 
 def _published(axes: Axes, report: Report) -> dict[str, Any]:
     """The paper's own parameters."""
-    found: list[list[tuple[float | None, ...]]] = [[], []]
+    found: tuple[list[Numbers], list[Numbers]] = [], []
     for top in axes.max_value:  # t' is found once for each, the long part
         report(f"the paper's parameters for max_value {top:,}")
         for eps, delta, fraction in product(axes.eps, axes.delta, axes.central_fraction):
-            problem = Problem(axes.n[0], eps, delta, top)
-            for line, noise in zip(found, of_the_paper(problem, fraction), strict=True):
-                line.append(
-                    (_short(noise.noise_messages), noise.bits_per_message, _root(noise.mse))
-                )
+            for line, numbers in zip(
+                found, _noises(Problem(axes.n[0], eps, delta, top), fraction), strict=True
+            ):
+                line.append(numbers)
     names = "max_value", "eps", "delta", "central_fraction"
     return {
         name: _columns(names, ("noise", "bits_per_message", "rmse"), line)
@@ -69,41 +74,42 @@ def _published(axes: Axes, report: Report) -> dict[str, Any]:
     }
 
 
+def _noises(problem: Problem, fraction: float) -> list[Numbers]:
+    """Noise messages, bits and error by the theorem and refined."""
+    try:
+        return [
+            (_short(noise.noise_messages), noise.bits_per_message, _root(noise.mse))
+            for noise in of_the_paper(problem, fraction)
+        ]
+    except _NONE:
+        return [_NOTHING] * 2
+
+
 def _split_and_mix(axes: Axes) -> dict[str, Any]:
-    names = "n", "eps", "delta", "max_value"
-    every = (SplitAndMix(Problem(*stop)) for stop in _stops(axes))
-    return _columns(names, ("messages", "bits", "rmse"), map(_row, every))
+    stops = product(axes.n, axes.eps, axes.delta, axes.max_value)
+    every = (_numbers(SplitAndMix(Problem(*stop))) for stop in stops)
+    return _columns(("n", "eps", "delta", "max_value"), _PER_USER, every)
 
 
 def _rappor(axes: Axes, report: Report) -> dict[str, Any]:
-    """The flip probability does not depend on max_value."""
-    names = "n", "eps", "delta", "max_value"
-    rows: list[tuple[float | None, ...]] = []
+    rows = []
     for n, eps, delta in product(axes.n, axes.eps, axes.delta):
         report(f"fragmented RAPPOR for n = {n:,}")
-        try:
-            flip = FragmentedRappor(Problem(n, eps, delta, 1)).flip
-        except InvalidParameter:
-            rows += [(None, None, None)] * len(axes.max_value)
-            continue
+        first = FragmentedRappor(Problem(n, eps, delta, 1))
         for top in axes.max_value:
             mechanism = FragmentedRappor(Problem(n, eps, delta, top))
-            mechanism.__dict__["flip"] = flip  # what its cached property would find again
-            rows.append(_row(mechanism))
-    return _columns(names, ("messages", "bits", "rmse"), rows)
+            with suppress(*_NONE):  # the flip probability is that of any max_value: found once
+                mechanism.__dict__["flip"] = first.flip
+            rows.append(_numbers(mechanism))
+    return _columns(("n", "eps", "delta", "max_value"), _PER_USER, rows)
 
 
 def _response(axes: Axes, report: Report) -> dict[str, Any]:
-    names = "eps", "delta", "max_value"
     rows = []
     for eps, delta, top in product(axes.eps, axes.delta, axes.max_value):
         report(f"randomized response for eps = {eps:g}")
-        mechanism = RandomizedResponse(Problem(RESPONSE_USERS, eps, delta, top))
-        try:
-            rows.append(_row(mechanism))
-        except InvalidParameter:
-            rows.append((mechanism.messages, mechanism.bits, None))
-    return _columns(names, ("messages", "bits", "rmse"), rows)
+        rows.append(_numbers(RandomizedResponse(Problem(RESPONSE_USERS, eps, delta, top))))
+    return _columns(("eps", "delta", "max_value"), _PER_USER, rows)
 
 
 def _central(axes: Axes) -> dict[str, Any]:
@@ -111,19 +117,19 @@ def _central(axes: Axes) -> dict[str, Any]:
         DiscreteLaplace(Problem(axes.n[0], eps, axes.delta[0], top))
         for eps, top in product(axes.eps, axes.max_value)
     )
-    return _columns(("eps", "max_value"), ("messages", "bits", "rmse"), map(_row, every))
+    return _columns(("eps", "max_value"), _PER_USER, map(_numbers, every))
 
 
-def _stops(axes: Axes) -> Iterable[tuple[int, float, float, int]]:
-    return product(axes.n, axes.eps, axes.delta, axes.max_value)
-
-
-def _row(mechanism: Baseline) -> tuple[float | None, ...]:
-    return _short(mechanism.messages), _short(mechanism.bits), _root(mechanism.mse)
+def _numbers(mechanism: Baseline) -> Numbers:
+    """None for what does not exist: an error that is infinite, or no noise that would do."""
+    try:
+        return _short(mechanism.messages), _short(mechanism.bits), _root(mechanism.mse)
+    except _NONE:
+        return _NOTHING
 
 
 def _columns(
-    axes: tuple[str, ...], names: tuple[str, ...], rows: Iterable[tuple[float | None, ...]]
+    axes: tuple[str, ...], names: tuple[str, ...], rows: Iterable[Numbers]
 ) -> dict[str, Any]:
     columns = zip(*rows, strict=True)
     return {"axes": axes, **{name: list(c) for name, c in zip(names, columns, strict=True)}}

@@ -44,7 +44,7 @@ def refined(
     report: Callable[[str], None] = lambda _: None,
     t_prime: FloatArray | None = None,
 ) -> Proposal:
-    """The same with t' from the dominance program, unless given, and the best split of the slack."""
+    """The same with t' from the dominance program and the best split of the slack."""
     family = _halves(_single(target).max_value)
     slack = target.eps - target.eps_central
     if target.max_value == 1:
@@ -91,7 +91,7 @@ def _proposal(
 def _split_cost(
     target: Target, family: Family, t_prime: FloatArray, slack: float
 ) -> Callable[[float], float]:
-    """The messages of ``_proposal`` for a share of the slack, of which p / (1 - p) is a function."""
+    """The messages of a proposal as a function of the first atom's share of the slack."""
     even = _proposal(target, family, t_prime, slack / 2, slack / 2)
     weight = np.array([len(elements) * r for elements, r, _ in even.atoms])
     rate = -2 * np.log([p for _, _, p in even.atoms])  # per share
