@@ -27,7 +27,8 @@ from paramsearch.comparison import of_the_paper
 Report = Callable[[str], None]
 RESPONSE_USERS = 1_000_000
 """Users for whom the error of randomized response is found: for many it takes seconds each."""
-_DIGITS = 7
+_FINE = 12
+"""Digits of messages per user, of which the page takes 1 away."""
 _PER_USER = "messages", "bits", "rmse"
 Numbers = tuple[float | None, ...]
 _NOTHING: Numbers = (None, None, None)
@@ -123,7 +124,7 @@ def _central(axes: Axes) -> dict[str, Any]:
 def _numbers(mechanism: Baseline) -> Numbers:
     """None for what does not exist: an error that is infinite, or no noise that would do."""
     try:
-        return _short(mechanism.messages), _short(mechanism.bits), _root(mechanism.mse)
+        return _short(mechanism.messages, _FINE), _short(mechanism.bits), _root(mechanism.mse)
     except _NONE:
         return _NOTHING
 
@@ -139,7 +140,7 @@ def _root(mse: float) -> float | None:
     return _short(math.sqrt(mse)) if math.isfinite(mse) else None
 
 
-def _short(value: float) -> float:
+def _short(value: float, digits: int = 7) -> float:
     """As many digits as are shown, and some more."""
-    rounded = float(f"{value:.{_DIGITS}g}")
+    rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded.is_integer() else rounded
