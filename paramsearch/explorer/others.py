@@ -29,6 +29,8 @@ RESPONSE_USERS = 1_000_000
 """Users for whom the error of randomized response is found: for many it takes seconds each."""
 _FINE = 12
 """Digits of messages per user, of which the page takes 1 away."""
+_COARSE = 5
+"""Digits of the paper's noise: more depend on the number of cores that solve its program."""
 _PER_USER = "messages", "bits", "rmse"
 Numbers = tuple[float | None, ...]
 _NOTHING: Numbers = (None, None, None)
@@ -79,7 +81,7 @@ def _noises(problem: Problem, fraction: float) -> list[Numbers]:
     """Noise messages, bits and error by the theorem and refined."""
     try:
         return [
-            (_short(noise.noise_messages), noise.bits_per_message, _root(noise.mse))
+            (_short(noise.noise_messages, _COARSE), noise.bits_per_message, _root(noise.mse))
             for noise in of_the_paper(problem, fraction)
         ]
     except _NONE:
