@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from test_generate import run
 
 from accounting import InvalidParameter
@@ -100,6 +101,21 @@ def test_randomized_response_by_enumeration(n: int, g: Fraction, top: int, eps: 
     scale = Fraction(math.exp(eps))
     truth = sum(max(Fraction(0), first[key] - scale * second[key]) for key in first)
     assert abs(response.divergence(n, float(g), top, eps) - float(truth)) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("n", "g", "top", "eps"),
+    [(300, 0.9, 2, 0.1), (5_000, 0.3, 100, 1.0), (100_000, 0.01, 5, 4.0), (10**9, 1e-6, 20, 0.5)],
+)
+def test_randomized_response_by_its_sum(n: int, g: float, top: int, eps: float) -> None:
+    """Over all a and b, as the module's text has it."""
+    u = g / (top + 1)
+    a, mass = rappor.binomial(n, u)
+    law = mass[:, None] * stats.binom.pmf(a[None, :], n - a[:, None], u / (1 - u))
+    rest = (g - 2 * u) * (n - a[:, None] - a[None, :]) / (n * (1 - 2 * u))
+    first = ((1 - g + u) * a[:, None] + u * a[None, :]) / (n * u) + rest
+    truth = np.sum(law * np.clip(first - math.exp(eps) * first.T, 0, None))
+    assert response.divergence(n, g, top, eps) == pytest.approx(truth, rel=1e-9)
 
 
 def test_binary_randomized_response_by_enumeration() -> None:

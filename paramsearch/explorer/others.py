@@ -1,7 +1,7 @@
 """What the table is compared with, for every stop of the explorer's sliders.
 
-Arrays are flat, the last axis fastest, in the order that ``Others.axes`` says.  The correlated
-noise of the paper does not depend on n, so that n is not among its axes; the page adds 1 + noise/n.
+Arrays are flat, the last of their ``axes`` fastest.  The correlated noise of the paper does not
+depend on n, so that n is not among its axes: the page finds 1 + noise/n.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from paramsearch.comparison import of_the_paper
 
 Report = Callable[[str], None]
 RESPONSE_USERS = 1_000_000
-"""Users for whom the error of randomized response is found: for many it takes seconds each."""
+"""The error of randomized response is found for these users alone: it takes longest of all."""
 _FINE = 12
 """Digits of messages per user, of which the page takes 1 away."""
 _COARSE = 5
