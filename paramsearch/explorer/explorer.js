@@ -382,7 +382,8 @@ function prepare() {
   for (const button of document.querySelectorAll("[data-copies]")) {
     button.addEventListener("click", () => copy(button));
   }
-  byId("size").textContent = `, ${DATA.rows.length.toLocaleString("en-US")} certified files`;
+  const count = DATA.rows.length;
+  byId("size").textContent = `, ${count.toLocaleString("en-US")} certified ${count === 1 ? "file" : "files"}`;
   byId("response-users").textContent = DATA.response_users.toLocaleString("en-US");
   if (DATA.table !== null) byId("table-note").textContent = `Run it where the folder ${DATA.table} is.`;
   const named = (keys) => Object.fromEntries(keys.map((key) => [key, NAMES[key]]));
