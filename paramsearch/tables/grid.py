@@ -146,30 +146,36 @@ class Grid(BaseModel):
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Each after the one it starts from."""
-        found = []
-        for top, fraction in product(self.max_value, self.central_fraction):
-            cells = [Cell(top, eps, delta, fraction) for eps in self.eps for delta in self.delta]
-            found += sorted(cells, key=self._steps)
-        return tuple(found)
+        deltas, sizes, middle = self._lines
+        steps = [
+            (abs(i - middle) + j, eps, delta)
+            for i, eps in enumerate(sizes)
+            for j, delta in enumerate(deltas)
+        ]
+        steps.sort(key=lambda step: step[0])
+        return tuple(
+            Cell(top, eps, delta, fraction)
+            for top, fraction in product(self.max_value, self.central_fraction)
+            for _, eps, delta in steps
+        )
 
-    def _steps(self, cell: Cell) -> int:
-        """From the cell that is searched for from nothing."""
-        before = self.parent(cell)
-        return 0 if before is None else 1 + self._steps(before)
+    @cached_property
+    def _lines(self) -> tuple[list[float], list[float], int]:
+        """delta from the largest, eps from the smallest, and the place of the eps nearest to 1."""
+        sizes = sorted(self.eps)
+        middle = min(range(len(sizes)), key=lambda i: abs(math.log(sizes[i])))
+        return sorted(self.delta, reverse=True), sizes, middle
 
     def parent(self, cell: Cell) -> Cell | None:
         """The cell it starts from."""
-        deltas = sorted(self.delta, reverse=True)
+        deltas, sizes, middle = self._lines
         place = deltas.index(cell.delta)
         if place:
-            return Cell(cell.max_value, cell.eps, deltas[place - 1], cell.central_fraction)
-        sizes = sorted(self.eps)
-        middle = min(range(len(sizes)), key=lambda i: abs(math.log(sizes[i])))
+            return replace(cell, delta=deltas[place - 1])
         place = sizes.index(cell.eps)
         if place == middle:
             return None
-        eps = sizes[place + (1 if place < middle else -1)]
-        return Cell(cell.max_value, eps, cell.delta, cell.central_fraction)
+        return replace(cell, eps=sizes[place + (1 if place < middle else -1)])
 
     def request(self, cell: Cell, n: int | None = None) -> Request:
         return Request(
