@@ -21,7 +21,6 @@ const NAMES = {
 };
 const CURVES = ["ours", "refined", "theorem", "ikos", "rappor", "response"];
 const POINTS = ["ikos", "rappor", "response", "central"];
-const byId = (id) => document.getElementById(id);
 const state = { ...DATA.start, cost: "messages" };
 
 // numbers and texts at a place, which is an index for each axis
@@ -306,38 +305,6 @@ function render() {
   drawAll();
 }
 
-// files and commands
-
-const baseName = (row) => row.file.split("/").at(-1);
-
-/** The file of a row, as it is in the table's folder. */
-async function fileBytes(row) {
-  const packed = Uint8Array.from(atob(DATA.files[row.file]), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
-async function download() {
-  const row = found(state);
-  const address = URL.createObjectURL(new Blob([await fileBytes(row)], { type: "application/json" }));
-  html("a", { href: address, download: baseName(row) }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
-
-async function copy(button) {
-  const code = byId(button.dataset.copies);
-  try {
-    await navigator.clipboard.writeText(code.textContent);
-  } catch {
-    getSelection().selectAllChildren(code); // where a page may not write: ready for the keyboard
-    byId("copied").textContent = "The command is selected.";
-    return;
-  }
-  button.textContent = "Copied";
-  byId("copied").textContent = "The command is copied.";
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
-}
-
 // the address keeps the choice, by values and not by places, which another table may change
 
 function write() {
@@ -378,7 +345,7 @@ function prepare() {
     input.addEventListener("change", () => choose("cost", input.value));
   }
   document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
-  byId("download").addEventListener("click", download);
+  byId("download").addEventListener("click", () => download(found(state)));
   for (const button of document.querySelectorAll("[data-copies]")) {
     button.addEventListener("click", () => copy(button));
   }

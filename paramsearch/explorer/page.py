@@ -18,7 +18,8 @@ from paramsearch.tables.lookup import Table
 
 def page(table: Table, report: Report = lambda _: None) -> str:
     """The same table gives the same page."""
-    style, script = _style(), _asset("charts.js") + _asset("explorer.js")
+    style = _style()
+    script = "".join(map(_asset, ("charts.js", "files.js", "explorer.js")))
     known = json.dumps(data(table, report), allow_nan=False, separators=(",", ":"))
     parts = {
         "POLICY": policy(style, script),
