@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import sys
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -224,6 +225,9 @@ def sign(
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and never a traceback."""
     code: int | str | None = 0
+    for name in ("stdout", "stderr"):  # closed by whoever started us
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the process ends
     try:
         app()
     except SystemExit as exit_:
@@ -264,5 +268,6 @@ def _reader_gone() -> bool:
 
 def _fail(kind: str, cause: object, code: int) -> int:
     text = " ".join(f"{kind}: {cause}".rstrip(": ").split())
-    print(text if len(text) < _LONGEST_LINE else text[:_LONGEST_LINE] + "...", file=sys.stderr)
+    with suppress(OSError):  # nobody reads it: the code has to do
+        print(text if len(text) < _LONGEST_LINE else text[:_LONGEST_LINE] + "...", file=sys.stderr)
     return code

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from accounting import InvalidParameter, TooLarge, Undecided
+from accounting import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.checks import positive, probability, whole
 from accounting.configuration import dimension_of
 from accounting.family import Family
@@ -159,7 +159,10 @@ def _generate(request: Request, resume: ParameterFile | None, near: bool, say: S
     if request.method != "search":
         return _by_the_paper(request, target, say)
     if resume is None and not request.cold:
-        resume = _similar(request, target)
+        resume = _similar(request, target, say)
+        if resume is not None:
+            settings = {**request.settings, "start": resume.sha256}
+            request = replace(request, settings=settings)
     budget = Budget(tries=request.tries, seconds=request.budget)
     search = Search(target, budget=budget, seed=request.seed, report=lambda found: say(str(found)))
     interrupted = False
@@ -176,15 +179,19 @@ def _generate(request: Request, resume: ParameterFile | None, near: bool, say: S
     return _finish(request, search, best, near=near, interrupted=interrupted, say=say)
 
 
-def _similar(request: Request, target: Target) -> ParameterFile | None:
+def _similar(request: Request, target: Target, say: Say) -> ParameterFile | None:
     from paramsearch.tables.lookup import Table
 
-    return Table.open().nearest(
-        eps=target.eps,
-        delta=target.delta,
-        max_value=target.max_value,
-        central_fraction=target.eps_central / target.eps * min(request.dimension, 2),
-    )
+    try:
+        return Table.open().nearest(
+            eps=target.eps,
+            delta=target.delta,
+            max_value=target.max_value,
+            central_fraction=target.eps_central / target.eps * min(request.dimension, 2),
+        )
+    except (InvalidConfiguration, OSError) as error:
+        say(f"without the package's table: {error}")
+        return None
 
 
 def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:

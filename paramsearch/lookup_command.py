@@ -7,14 +7,15 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import as_completed
+from concurrent.futures import BrokenExecutor, Future, as_completed
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from accounting.checks import whole
 from accounting.enclosure import at_most, exactly
+from accounting.errors import InvalidParameter
 from accounting.proof import Tier
 from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable
@@ -55,12 +56,12 @@ def _machine(found: Found, output: Path | None) -> dict[str, Any]:
         "sha256": found.file.sha256,
         "found": {key: value for key, value in asdict(found.row).items() if key != "sha256"},
         "less_error": [asdict(row) for row in found.others],
-        "generate": found.query.command(),
+        "generate": found.command(),
     }
 
 
 def _person(found: Found, output: Path | None) -> Iterator[Fact]:
-    row, query = found.row, found.query
+    row = found.row
     made = f"({exactly(row.eps)}, {row.delta!r}) for inputs up to {row.max_value:,}"
     yield "certified", made, "bold green"
     yield "request", _distance(found)
@@ -76,8 +77,8 @@ def _person(found: Found, output: Path | None) -> Iterator[Fact]:
             "less error",
             f"--max-rmse {at_most(other.rmse)}: {other.noise_messages:,.1f} noise messages",
         )
-    if not found.exact:
-        yield "exactly that", f"{query.command()} -o FILE"
+    if not found.exact and (command := found.command()) is not None:
+        yield "exactly that", f"{command} -o FILE"
     yield "from", str(found.table.path / row.file)
     if output is None:
         yield "note", "add -o FILE for the parameter file"
@@ -102,8 +103,15 @@ def run_audit_table(
     table: Path | None, *, sample: int | None, seed: int, tier: Tier, as_json: bool
 ) -> int:
     """Prove every file of a table, or some of them, anew; and check that costs are monotone."""
+    if tier not in get_args(Tier):
+        raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
     opened = Table.open(table)
     rows = sorted(opened.rows, key=lambda row: (-row.max_value, row.file))
+    if not rows:
+        raise InvalidParameter(f"the table {opened.path} is empty; `paramsearch table` fills it")
+    known = {row.file for row in rows}
+    present = {f"files/{path.name}" for path in (opened.path / "files").glob("*.json")}
+    unknown = sorted(present - known)
     if sample is not None:
         whole("sample", sample, least=1)
         rows = random.Random(seed).sample(rows, min(sample, len(rows)))
@@ -115,9 +123,13 @@ def run_audit_table(
     bad = [verdict for verdict in verdicts if verdict.verdict != "certified"]
     if as_json:
         out = {"files": len(rows), "verdicts": counts, "not_certified": [asdict(v) for v in bad]}
-        print(json.dumps({**out, "dearer_than_a_harder_problem": dear}))
+        rest = {"dearer_than_a_harder_problem": dear, "not_in_the_index": unknown}
+        print(json.dumps({**out, **rest}))
     else:
         show(_verdict_facts(opened, counts, bad, dear, time.monotonic() - begun))
+        if unknown:
+            some = f"{len(unknown)} files are not in the index, such as {unknown[0]}"
+            show([("note", f"{some}; `paramsearch table` makes it anew", "yellow")])
     if counts["violated"] or counts["changed"]:
         return 1
     return 3 if counts["undecided"] else 0
@@ -125,16 +137,19 @@ def run_audit_table(
 
 def _verdicts(table: Table, rows: list[Row], tier: Tier, say: Any) -> Iterator[Verdict]:
     with closing(LocalPool()) as pool:
-        jobs = []
+        jobs: dict[Future[Verdict], str] = {}
         for row in rows:
             try:
                 text = (table.path / row.file).read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 yield Verdict(row.file, "changed", f"{type(error).__name__}: {error}")
                 continue
-            jobs.append(pool.submit(check, Check(row.file, text, row.sha256, tier)))
+            jobs[pool.submit(check, Check(row, text, tier))] = row.file
         for done, job in enumerate(as_completed(jobs), 1):
-            verdict = job.result()
+            try:
+                verdict = job.result()
+            except BrokenExecutor:
+                verdict = Verdict(jobs[job], "undecided", "a process was killed; run it again")
             say(f"{done} of {len(jobs)}, {verdict.name}: {verdict.verdict}")
             yield verdict
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from accounting.checks import whole
-from accounting.errors import InvalidParameter
+from accounting.errors import InvalidConfiguration, InvalidParameter
 from paramsearch.display import Fact, show
 from paramsearch.tables.filling import Event, Filling, Summary
 from paramsearch.tables.folder import Folder
@@ -38,16 +39,39 @@ def run_table(
         whole("workers", workers, least=1, most=1024)
     begun = time.monotonic()
     pool: Pool = LocalPool(workers) if scheduler is None else DaskPool(scheduler)
-    with closing(pool), closing(Folder(output, problems)) as folder, _progress() as report:
-        summary = Filling(folder, pool, retry=retry, report=report).run()
+    with (
+        _ended_like_an_interrupt(),
+        closing(pool),
+        closing(Folder(output, problems)) as folder,
+        _progress() as (report, say),
+    ):
+        summary = Filling(folder, pool, retry=retry, report=report, say=say).run()
+        strangers = list(folder.strangers.values())
     seconds = time.monotonic() - begun
     if as_json:
         print(json.dumps({"table": str(output), "seconds": seconds, **asdict(summary)}))
     else:
         show(_facts(summary, output, seconds))
+    if strangers:
+        raise InvalidConfiguration(strangers[0])
     if summary.interrupted:
         return _INTERRUPTED
     return _UNDECIDED if summary.failures else 0
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """What batch systems and closed terminals send ends a run in order, too."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    usual = {kind: signal.signal(kind, interrupt) for kind in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for kind, handler in usual.items():
+            signal.signal(kind, handler)
 
 
 def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
@@ -71,14 +95,14 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Event], None]]:
-    """A bar with the time left on a terminal; elsewhere a line for each job."""
+def _progress() -> Iterator[tuple[Callable[[Event], None], Callable[[str], None]]]:
+    """Reports and remarks: a bar with the time left on a terminal, elsewhere a line for each."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda event: print(_line(event), file=sys.stderr, flush=True)
+        yield lambda event: _log(_line(event)), _log
         return
     columns = (
         TextColumn("table"),
@@ -97,7 +121,12 @@ def _progress() -> Iterator[Callable[[Event], None]]:
                 description=f"{_left(event)}; {event.task.cell.name}: {event.note:.60}",
             )
 
-        yield report
+        yield report, bar.console.print
+
+
+def _log(line: str) -> None:
+    with suppress(OSError):  # nobody reads it any more, which is no reason to end
+        print(line, file=sys.stderr, flush=True)
 
 
 def _line(event: Event) -> str:

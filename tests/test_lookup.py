@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -132,9 +133,12 @@ def test_an_exact_request_and_a_stricter_file(some: Table) -> None:
     cheap = some.lookup(n=1000, eps=1.9, delta=2e-6, max_value=4)
     assert cheap.row.file == "files/5-1-1e-06-0.5.json"
     assert [row.file for row in cheap.others][:1] == ["files/5-1-1e-06-0.9.json"]
-    assert stricter.query.command() == (
-        "paramsearch generate --n 1000 --eps 1.9 --delta 2e-06 --max-value 4 --max-rmse 8"
-    )
+    wanted = "paramsearch generate --n 1000 --eps 1.9 --delta 2e-06 --max-value 4"
+    assert stricter.command() == f"{wanted} --max-rmse 8"
+    assert cheap.command() == f"{wanted} --central-fraction 0.5"
+    bits = some.lookup(n=1000, eps=1.9, delta=2e-6, max_value=4, objective="bits")
+    assert str(bits.command()).endswith("--objective bits")
+    assert some.lookup(n=1000, eps=500.0, delta=2e-6, max_value=4).command() is None
 
 
 @pytest.mark.parametrize(
@@ -170,17 +174,52 @@ def test_an_index_that_lies_is_found_out(place: Path, tmp_path: Path) -> None:
     name = "files/2-1-1e-06-0.9.json"
     (row,) = [row for row in index.read(place / "index.parquet") if row.file == name]
     assert lookup([row]).file.problem.n == 10
-    for lie in (
+    lies: tuple[dict[str, Any], ...] = (
         {"file": "files/1-1-1e-06-0.9.json"},
         {"sha256": "0" * 64},
         {"file": "files/none.json"},
-    ):
+        {"eps": 0.01},
+        {"delta": 1e-12},
+        {"delta_upper": 1e-13},
+        {"noise_messages": 1.0},
+        {"rmse": 0.001},
+        {"max_value": 3},
+        {"bits_per_message": 1},
+    )
+    for lie in lies:
         with pytest.raises((InvalidConfiguration, OSError)):
             _ = lookup([replace(row, **lie)]).file
+        if "none" not in str(lie):
+            told = run("audit-table", tmp_path / "t", "--json") if "eps" in lie else None
+            assert told is None or json.loads(told.stdout)["verdicts"] == {"changed": 1}
     weak = load(place / "files" / "1-1-1e-06-0.9.json")
     false = replace(row, file="files/1-1-1e-06-0.9.json", sha256=weak.sha256)
-    with pytest.raises(InvalidConfiguration, match="does not serve"):
+    with pytest.raises(InvalidConfiguration, match="is not what the index says"):
         _ = lookup([false]).file
+    impossible: tuple[dict[str, Any], ...] = (
+        {"file": "../files/x.json"},
+        {"file": "/files/x.json"},
+        {"file": "files/x\0.json"},
+        {"eps": float("nan")},
+        {"eps": None},
+        {"rmse": -1.0},
+        {"max_value": 0},
+    )
+    for lie in impossible:
+        with pytest.raises(InvalidConfiguration, match="a row that cannot be"):
+            lookup([replace(row, **lie)])
+
+
+def test_only_files_of_integers_for_one_release(place: Path) -> None:
+    name = "files/5-1-1e-06-0.9.json"
+    file = load(place / name)
+    assert index.row_of(file, name=name) is not None
+    assert index.row_of(file, name="files/5-1-1e-06-0.5.json") is None
+    changes: tuple[dict[str, Any], ...] = ({"releases": 2}, {"honest": 0.5})
+    for change in changes:
+        problem = file.problem.model_copy(update=change)
+        assert index.row_of(file.model_copy(update={"problem": problem}), name=name) is None
+    assert index.row_of(file.model_copy(update={"certificate": None}), name=name) is None
 
 
 def test_no_table(tmp_path: Path) -> None:
@@ -190,6 +229,7 @@ def test_no_table(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfiguration, match="cannot be read"):
         Table.open(tmp_path)
     index.write(tmp_path / "index.parquet", [])
+    assert run("audit-table", tmp_path).returncode == 2
     with pytest.raises(InvalidParameter, match="is empty"):
         Table.open(tmp_path).lookup(n=1, eps=1.0, delta=1e-6, max_value=1)
 
@@ -223,6 +263,7 @@ def test_the_audit_of_a_table(place: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["verdicts"] == {"certified": 4}
+    assert run("audit-table", place, "--tier", "x").returncode == 2
     bad = table_of(tmp_path / "bad", SOME[:3])
     path = bad / "files" / "2-1-1e-06-0.9.json"
     data = json.loads(path.read_text())

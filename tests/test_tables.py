@@ -79,6 +79,9 @@ class Here:
     def renew(self) -> None:
         self.renewed += 1
 
+    def trouble(self) -> str | None:
+        return None
+
     def close(self) -> None:
         pass
 
@@ -358,7 +361,7 @@ def test_the_guilty_job_is_found(tmp_path: Path) -> None:
     pool = Here(deadly, slots=2)
     with folder_of(tmp_path / "t") as folder:
         summary = Filling(folder, pool).run()
-    assert pool.renewed == 2
+    assert pool.renewed == 3  # twice alone
     assert summary.done == 11
     assert list(summary.failures) == ["1-0.5-1e-06-0.9"]
     assert "killed" in summary.failures["1-0.5-1e-06-0.9"]
@@ -397,7 +400,137 @@ def test_foreign_and_damaged_files_are_named(table: Path, tmp_path: Path) -> Non
     assert done.returncode == 2
     assert "2-1-1e-06-0.9.json" in done.stderr
     (place / "files" / "2-1-1e-06-0.9.json").write_text("{}")
-    assert run("table", tmp_path / "grid.toml", "-o", place).returncode == 2
+    done = run("table", tmp_path / "grid.toml", "-o", place)
+    assert done.returncode == 2
+    assert "take the file away" in done.stderr
+
+
+def test_a_stranger_that_comes_during_a_run_is_left_out_of_the_index(tmp_path: Path) -> None:
+    def work(job: Job) -> Outcome:
+        (tmp_path / "t" / "files" / "notes.json").write_text("{}")
+        return solve(job)
+
+    with folder_of(tmp_path / "t") as folder:
+        assert Filling(folder, Here(work)).run().done == 12
+        assert list(folder.strangers) == ["notes.json"]
+    assert len(index.read(tmp_path / "t" / "index.parquet")) == 24
+
+
+def test_a_file_that_vanishes_during_a_run_is_made_again(tmp_path: Path, table: Path) -> None:
+    first = tmp_path / "t" / "files" / "1-1-1e-06-0.9.json"
+
+    def work(job: Job) -> Outcome:
+        if job.request.max_value == 2 and job.start is None:
+            first.unlink()
+        return solve(job)
+
+    pool = Here(work)
+    with folder_of(tmp_path / "t") as folder:
+        assert Filling(folder, pool).run().done == 12
+    assert len(pool.jobs) == 13
+    assert contents(tmp_path / "t") == contents(table)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[1, 2]", b"null", b'"abc"', b"5", b'{"x": 5}', b'{"cell": 5}', b"\xff\x00",
+        b"[" * 200_000,
+        b'{"cell": "1-1-1e-06-0.9", "start": [1]}',
+        b'{"cell": "1-1-1e-06-0.9", "sha256": "x", "seconds": "abc"}',
+        b'{"cell": "1-1-1e-06-0.9", "sha256": "x", "seconds": NaN}',
+    ],
+    ids=lambda line: line[:40].decode("latin1"),
+)  # fmt: skip
+def test_a_damaged_journal_does_no_harm(table: Path, tmp_path: Path, line: bytes) -> None:
+    place = tmp_path / "t"
+    (place / "files").mkdir(parents=True)
+    for path in (table / "files").iterdir():
+        save(load(path), place / "files" / path.name)
+    (place / "journal.jsonl").write_bytes(line + b"\n")
+    with folder_of(place) as folder:
+        pool = Here()
+        assert Filling(folder, pool).run().done == 12
+        assert not pool.jobs
+
+
+def test_what_a_worker_sends_is_not_trusted(table: Path, tmp_path: Path) -> None:
+    other = (table / "files" / "2-1-1e-06-0.9.json").read_text()
+
+    def work(job: Job) -> Outcome:
+        if job.request.max_value == 1:
+            return Outcome(other if job.request.eps == 1.0 else "{", None, 1.0)
+        return solve(job)
+
+    with folder_of(tmp_path / "t") as folder:
+        summary = Filling(folder, Here(work)).run()
+    assert summary.done == 6
+    assert len(summary.failures) == 6
+    assert all("refused" in reason for reason in summary.failures.values())
+
+
+def test_a_worker_that_dies_with_nothing_to_do(tmp_path: Path) -> None:
+    class Breaking(Here):
+        def submit(self, work: Any, job: Job) -> Future[Any]:
+            if self.renewed == 0 and len(self.jobs) == 3:
+                raise BrokenProcessPool("for a test")
+            return super().submit(work, job)
+
+    pool = Breaking()
+    with folder_of(tmp_path / "t") as folder:
+        summary = Filling(folder, pool).run()
+    assert (summary.done, summary.failures, pool.renewed) == (12, {}, 1)
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+    import fcntl
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with folder_of(tmp_path / "t") as folder:
+        monkeypatch.setattr(fcntl, "lockf", broken)
+        with pytest.raises(InvalidParameter, match="no locks"):
+            Filling(folder, Here()).run()
+
+
+def test_nobody_reads_the_progress(table: Path, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    arguments = command("table", grid_file(tmp_path), "-o", tmp_path / "t", "--json")
+    done = subprocess.run(
+        arguments, stdout=subprocess.PIPE, stderr=writer, text=True, check=False, timeout=300
+    )
+    os.close(writer)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["done"] == 12
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert closed.returncode == 0
+    assert json.loads(closed.stdout)["made"] == 0
+
+
+def test_a_run_that_is_told_to_end_leaves_an_index(tmp_path: Path) -> None:
+    text = SMALL.replace("[1, 2]", "[1, 12]").replace("tries = 2", "tries = 500")
+    running = subprocess.Popen(
+        command("table", grid_file(tmp_path, text), "-o", tmp_path / "t", "--workers", "1"),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    while len(list((tmp_path / "t").glob("files/1-*.json"))) < 6:
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Traceback" not in errors
+    assert len(index.read(tmp_path / "t" / "index.parquet")) >= 12
 
 
 # repairs
@@ -450,6 +583,25 @@ def test_a_poor_optimum_is_repaired_from_the_better_neighbour(table: Path, tmp_p
         pool = Here()
         assert Filling(folder, pool).run().repaired == 0
         assert not pool.jobs
+
+
+def test_repairs_do_not_depend_on_the_number_of_workers(table: Path, tmp_path: Path) -> None:
+    """Of two poor cells each is the start of the other's neighbour."""
+    found = []
+    for slots in (1, 2):
+        place = tmp_path / f"t{slots}"
+        (place / "files").mkdir(parents=True)
+        for path in (table / "files").iterdir():
+            save(load(path), place / "files" / path.name)
+        for name, factor in (("1-1-1e-06-0.9", 6), ("1-2-1e-06-0.9", 20)):
+            path = place / "files" / f"{name}.json"
+            save(spoiled(load(path), factor), path)
+        with folder_of(place) as folder:
+            pool = Here(slots=slots)
+            assert Filling(folder, pool).run().violations == []
+            assert len(pool.jobs) >= 2
+        found.append(contents(place))
+    assert found[0] == found[1]
 
 
 def test_a_repair_that_does_not_help_is_not_tried_again(table: Path, tmp_path: Path) -> None:

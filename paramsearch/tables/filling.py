@@ -7,31 +7,40 @@ one is a poor local optimum: that is searched for again from the cheaper one's f
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
-from accounting.errors import Undecided
+from accounting.errors import AccountingError, Undecided
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Cell, Grid, harder
 from paramsearch.tables.jobs import Job, Outcome, solve
-from paramsearch.tables.pools import Pool
+from paramsearch.tables.pools import GONE, Pool
 
 TOLERANCE = 0.002
 """Relative excess over a harder cell's cost that is worth a repair."""
 _ROUNDS = 4
 _POLL = 0.5
+_PATIENCE = 30.0
+"""Seconds without an event after which a reason is looked for."""
 _SAVE = 20.0
 """Seconds between two versions of the index."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, and the one it starts from; a repair replaces a file that is there."""
+    """A cell, and the one it starts from; a repair replaces a file that is there.
+
+    ``text`` and ``sha256`` are the file to start from, once that is decided.
+    """
 
     cell: Cell
     start: Cell | None
     repair: bool = False
+    text: str | None = field(default=None, repr=False)
+    sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,9 @@ class Filling:
         *,
         retry: bool = False,
         report: Callable[[Event], None] = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.folder, self.pool, self.report = folder, pool, report
+        self.folder, self.pool, self.report, self.say = folder, pool, report, say
         self.grid: Grid = folder.grid
         if retry:
             folder.failures.clear()
@@ -96,8 +106,10 @@ class Filling:
         self.running: dict[Future[Outcome], Task] = {}
         self.suspects: list[Task] = []
         """In the pool when a worker died; they run alone, so that the guilty one is known."""
+        self.deaths = Counter[Cell]()
+        """Of workers, with no other job in the pool."""
         self.pace = _Pace()
-        self.saved = time.monotonic()
+        self.saved = self.active = time.monotonic()
 
     def run(self) -> Summary:
         """All of it; an interrupt ends it with everything finished on disk."""
@@ -105,40 +117,46 @@ class Filling:
         try:
             self._do([Task(cell, self.grid.parent(cell)) for cell in self.grid.cells])
             for _ in range(_ROUNDS):
-                repairs = [
-                    task
-                    for task in violations(folder, TOLERANCE)
-                    if (task.cell.name, self._sha(task.start)) not in folder.tried
-                ]
+                # what a round starts from is decided before it, so that no order matters
+                repairs = [self._started(task) for task in violations(folder, TOLERANCE)]
+                repairs = [task for task in repairs if not self._settled(task)]
                 if not repairs:
                     break
                 self._do(repairs)
         except KeyboardInterrupt:
             summary.interrupted = True
-        finally:
-            folder.write_index()
+        except BaseException:
+            with suppress(Exception):  # what went wrong first is what counts
+                folder.write_index()
+            raise
+        folder.write_index()
         names = {cell.name for cell in self.grid.cells}
         summary.done = len(names & folder.rows.keys())
         summary.failures = {name: folder.failures[name] for name in names & folder.failures.keys()}
         summary.violations = [task.cell.name for task in violations(folder, 0.02)]
         return summary
 
-    def _sha(self, cell: Cell | None) -> str | None:
-        row = None if cell is None else self.folder.rows.get(cell.name)
-        return None if row is None else row.sha256
+    def _started(self, task: Task) -> Task:
+        """With the file to start from, if there is one."""
+        if task.start is None or task.text is not None or self.folder.look(task.start) is None:
+            return task
+        text = self.folder.file(task.start).read_text("utf-8")
+        return replace(task, text=text, sha256=self.folder.rows[task.start.name].sha256)
 
     def _do(self, tasks: list[Task]) -> None:
         """Every task whose cell is not done, each after the one it starts from."""
-        waiting = tasks
-        while waiting or self.running or self.suspects:
-            waiting = [task for task in waiting if not self._settled(task)]
-            self._submit_suspect()
+        while True:
+            busy = {task.cell for task in (*self.running.values(), *self.suspects)}
+            waiting = [t for t in tasks if t.cell not in busy and not self._settled(t)]
+            if not waiting and not busy:
+                return
+            if self.suspects and not self.running:
+                self._submit(self.suspects[-1])
             room = 0 if self.suspects else self.pool.slots() - len(self.running)
-            for task in list(waiting):
+            for task in waiting:
                 if room <= 0:
                     break
                 if self._ready(task) and self.folder.claim(task.cell):
-                    waiting.remove(task)
                     if self._settled(task):  # by another run, between two looks
                         self.folder.release(task.cell)
                         continue
@@ -149,7 +167,7 @@ class Filling:
     def _settled(self, task: Task) -> bool:
         folder = self.folder
         if task.repair:
-            return (task.cell.name, self._sha(task.start)) in folder.tried
+            return (task.cell.name, task.sha256) in folder.tried
         return task.cell.name in folder.failures or folder.look(task.cell) is not None
 
     def _ready(self, task: Task) -> bool:
@@ -161,19 +179,16 @@ class Filling:
         )
 
     def _submit(self, task: Task) -> None:
-        text = None
-        if self._sha(task.start) is not None:
-            assert task.start is not None
-            text = self.folder.file(task.start).read_text("utf-8")
-        job = Job(self.grid.request(task.cell), text)
-        self.running[self.pool.submit(solve, job)] = task
-
-    def _submit_suspect(self) -> None:
-        if self.suspects and not self.running:
-            self._submit(self.suspects[-1])
+        task = self._started(task)
+        job = Job(self.grid.request(task.cell), task.text)
+        try:
+            self.running[self.pool.submit(solve, job)] = task
+        except BrokenExecutor:  # a worker died that had nothing to do, or just now
+            self._broken([])
 
     def _collect(self) -> None:
         """What has ended within a moment."""
+        self._mind()
         if not self.running:
             time.sleep(_POLL)  # another run has the cells that are left
             return
@@ -187,9 +202,7 @@ class Filling:
                 broken.append(task)
                 continue
             except CancelledError:
-                raise Undecided(
-                    "the scheduler is gone; what is finished is kept, run it again to go on"
-                ) from None
+                raise Undecided(GONE) from None
             except Exception as error:  # of the pool or of ours: the cell has failed, not the run
                 outcome = Outcome(None, f"{type(error).__name__}: {error}", 0.0)
             self._end(task, outcome)
@@ -199,50 +212,65 @@ class Filling:
             self.folder.write_index()
             self.saved = time.monotonic()
 
+    def _mind(self) -> None:
+        """Say why nothing happens."""
+        now = time.monotonic()
+        if now < self.active + _PATIENCE:
+            return
+        trouble = self.pool.trouble()
+        if trouble is None and not self.running:
+            trouble = "another run works on the problems that are left; waiting for it"
+        if trouble is not None:
+            self.say(trouble)
+        self.active = now
+
     def _broken(self, tasks: list[Task]) -> None:
-        """A worker died: whose fault was it?"""
+        """A worker died: whose fault was it?  One that dies alone with a job twice tells."""
         tasks += self.running.values()
         self.running.clear()
         self.pool.renew()
-        if len(tasks) > 1:
-            self.suspects += tasks
-            return
-        reason = "the process that worked on it was killed; was there too little memory?"
-        self._end(tasks[0], Outcome(None, reason, 0.0))
+        alone = len(tasks) == 1
+        self.deaths.update(task.cell for task in tasks if alone)
+        if alone and self.deaths[tasks[0].cell] > 1:
+            reason = "the process that worked on it was killed; was there too little memory?"
+            self._end(tasks[0], Outcome(None, reason, 0.0))
+        else:
+            self.suspects += [task for task in tasks if task not in self.suspects]
 
     def _end(self, task: Task, outcome: Outcome) -> None:
         cell, folder = task.cell, self.folder
-        if task in self.suspects:
-            self.suspects.remove(task)
-        start = self._sha(task.start)
-        if outcome.text is None:
-            note = outcome.failure or ""
-            folder.fail(cell, note, start=start)
-        else:
-            seconds = outcome.seconds
-            better = folder.succeed(cell, outcome.text, seconds=seconds, start=start)
-            self.pace.add(task, seconds)
-            self.summary.made += not task.repair
-            self.summary.repaired += task.repair and better
-            note = f"{folder.rows[cell.name].noise_messages:,.1f} noise messages, {seconds:.1f} s"
-            note = ("repaired: " if better else "no better: ") + note if task.repair else note
+        self.suspects = [other for other in self.suspects if other.cell != cell]
+        self.active = time.monotonic()
+        try:
+            note = self._kept(task, outcome)
+        except AccountingError as error:
+            note = f"what the worker sent is refused: {error}"
+            folder.fail(cell, note, start=task.sha256)
         folder.release(cell)
-        total = len(self.grid.cells)
+        cells = self.grid.cells
+        failed = sum(cell.name in folder.failures for cell in cells)
         undone = [
             Task(cell, self.grid.parent(cell))
-            for cell in self.grid.cells
+            for cell in cells
             if cell.name not in folder.rows and cell.name not in folder.failures
         ]
-        self.report(
-            Event(
-                task,
-                total - len(undone) - len(folder.failures),
-                len(folder.failures),
-                total,
-                self.pace.left(undone, self.pool.slots()),
-                note,
-            )
-        )
+        done = len(cells) - len(undone) - failed
+        left = self.pace.left(undone, self.pool.slots())
+        self.report(Event(task, done, failed, len(cells), left, note))
+
+    def _kept(self, task: Task, outcome: Outcome) -> str:
+        """What came out of it, in words, after it is in the folder."""
+        cell, folder, seconds = task.cell, self.folder, outcome.seconds
+        if outcome.text is None:
+            reason = outcome.failure or "no reason is known"
+            folder.fail(cell, reason, start=task.sha256)
+            return reason
+        better = folder.succeed(cell, outcome.text, seconds=seconds, start=task.sha256)
+        self.pace.add(task, seconds)
+        self.summary.made += not task.repair
+        self.summary.repaired += task.repair and better
+        note = f"{folder.rows[cell.name].noise_messages:,.1f} noise messages, {seconds:.1f} s"
+        return ("repaired: " if better else "no better: ") + note if task.repair else note
 
 
 class _Pace:

@@ -9,16 +9,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
-import json
 import os
+import time
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from accounting import strict_json
+from pydantic import BaseModel, ConfigDict
+
+from accounting import AccountingError, strict_json
 from accounting.errors import InvalidConfiguration, InvalidParameter
 from paramsearch.auditor import consistent
 from paramsearch.parameter_file import ParameterFile, from_json, load, save
@@ -27,6 +29,8 @@ from paramsearch.tables.grid import Cell, Grid
 from paramsearch.tables.index import Row
 
 INDEX, FILES = "index.parquet", "files"
+_OLD = 3600
+"""Seconds after which nobody is writing to a temporary file any more."""
 
 
 @dataclass
@@ -53,9 +57,14 @@ class Folder:
                 if row.seconds is not None:
                     self._seconds[row.sha256] = row.seconds
         self._read = 0
+        self.strangers: dict[str, str] = {}
+        """Files that are not what their names say, with the reason."""
+        self._sweep()
         self._mend_journal()
         self._read_journal()
         self.scan()
+        for reason in self.strangers.values():
+            raise InvalidConfiguration(reason)
 
     def close(self) -> None:
         os.close(self._lock)  # and with it all claims
@@ -66,8 +75,13 @@ class Folder:
         """Whether this run may work on the cell: no other one does."""
         try:
             fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(cell))
-        except OSError:
-            return False
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return False
+            raise InvalidParameter(
+                f"--output {self.path}: its file system has no locks ({error.strerror}); take a "
+                "folder on a local disk"
+            ) from error
         self._read_journal()  # another run may have ended the cell just now
         return True
 
@@ -82,14 +96,25 @@ class Folder:
         return self.path / FILES / f"{cell.name}.json"
 
     def scan(self) -> None:
-        """Take note of all files that are new or changed."""
+        """Take note of all files that are new, changed or gone."""
+        names = set()
         for path in sorted((self.path / FILES).glob("*.json")):
-            self._look(path)
+            names.add(path.stem)
+            try:
+                self._look(path)
+            except AccountingError as error:
+                self.strangers[path.name] = f"{error}; take the file away, and it is made again"
+        for name in self.rows.keys() - names:
+            del self.rows[name], self._seen[name]
 
     def look(self, cell: Cell) -> Row | None:
         """The row of a cell, if it is done, by whomever."""
-        path = self.file(cell)
-        return self._look(path) if path.exists() else None
+        try:
+            return self._look(self.file(cell))
+        except FileNotFoundError:
+            self.rows.pop(cell.name, None)
+            self._seen.pop(cell.name, None)
+            return None
 
     def _look(self, path: Path) -> Row:
         status = path.stat()
@@ -101,19 +126,11 @@ class Folder:
         return self.rows[path.stem]
 
     def _row(self, name: str, file: ParameterFile) -> Row:
-        cell = Cell.of(file)
-        problem = file.problem
-        usual = (problem.releases, problem.honest, file.dimension) == (1, 1.0, 1)
-        if file.certificate is None or not usual or cell.name != name:
-            raise InvalidConfiguration(
-                f"{self.path / FILES / name}.json is no certified file for {name}; take it away"
-            )
-        return index.row_of(
-            file,
-            name=f"{FILES}/{name}.json",
-            fraction=cell.central_fraction,
-            seconds=self._seconds.get(file.sha256),
-        )
+        place = f"{FILES}/{name}.json"
+        row = index.row_of(file, name=place, seconds=self._seconds.get(file.sha256))
+        if row is None:
+            raise InvalidConfiguration(f"{self.path / place} is no certified file for {name}")
+        return row
 
     def price(self, row: Row) -> float:
         """What the search makes small."""
@@ -132,11 +149,12 @@ class Folder:
         if better:
             save(file, self.file(cell))
             self.look(cell)
-        self._write({"cell": cell.name, "seconds": seconds, "sha256": file.sha256, "start": start})
+        entry = _Entry(cell=cell.name, start=start, sha256=file.sha256, seconds=seconds)
+        self._write(entry)
         return better
 
     def fail(self, cell: Cell, reason: str, *, start: str | None) -> None:
-        self._write({"cell": cell.name, "failure": reason, "start": start})
+        self._write(_Entry(cell=cell.name, start=start, failure=reason))
 
     def write_index(self) -> None:
         """One row for each file and number of users."""
@@ -145,6 +163,13 @@ class Folder:
         index.write(self.path / INDEX, [row.for_users(n) for row in rows for n in self.grid.n])
 
     # the journal
+
+    def _sweep(self) -> None:
+        """Parts of files that a killed run has left."""
+        for path in (self.path / FILES).glob("tmp*"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _OLD:
+                    path.unlink()
 
     def _mend_journal(self) -> None:
         """A run that was killed while it wrote leaves a part of a line: end it."""
@@ -161,26 +186,37 @@ class Folder:
             lines, _, rest = journal.read().rpartition(b"\n")
             self._read = journal.tell() - len(rest)
         for line in lines.splitlines():
-            with suppress(ValueError):  # the end of a run that was killed
-                self._note(json.loads(line))
+            with suppress(ValueError, RecursionError):  # damaged, as by a run that was killed
+                self._note(_Entry.model_validate_json(line))
 
-    def _write(self, entry: dict[str, Any]) -> None:
-        line = json.dumps(entry).encode() + b"\n"
+    def _write(self, entry: _Entry) -> None:
+        line = entry.model_dump_json(exclude_none=True).encode() + b"\n"
         with self._journal.open("ab", buffering=0) as journal:
             journal.write(line)
             os.fsync(journal.fileno())
         self._read_journal()
 
-    def _note(self, entry: dict[str, Any]) -> None:
-        cell, start = entry["cell"], entry.get("start")
-        if start is not None:
-            self.tried.add((cell, start))
-        if "failure" in entry:
-            if cell not in self.rows:
-                self.failures[cell] = entry["failure"]
-            return
-        self.failures.pop(cell, None)
-        self._seconds[entry["sha256"]] = entry["seconds"]
+    def _note(self, entry: _Entry) -> None:
+        if entry.start is not None:
+            self.tried.add((entry.cell, entry.start))
+        if entry.failure is None:
+            self.failures.pop(entry.cell, None)
+        elif entry.cell not in self.rows:
+            self.failures[entry.cell] = entry.failure
+        if entry.sha256 is not None and entry.seconds is not None:
+            self._seconds[entry.sha256] = entry.seconds
+
+
+class _Entry(BaseModel):
+    """A line of the journal."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    cell: str
+    start: str | None = None
+    failure: str | None = None
+    sha256: str | None = None
+    seconds: float | None = None
 
 
 def _place(cell: Cell) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from io import BytesIO
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 from accounting.errors import InvalidConfiguration
 from paramsearch.files import write_atomically
 from paramsearch.parameter_file import ParameterFile
+from paramsearch.tables.grid import Cell
 
 
 @dataclass(frozen=True)
@@ -49,16 +52,24 @@ class Row:
             bits_per_user=self.bits_per_message * messages,
         )
 
+    def says(self, other: Row) -> bool:
+        """Whether it is the same, for whatever number of users and seconds."""
+        return self.for_users(1) == replace(other.for_users(1), seconds=self.seconds)
 
-def row_of(file: ParameterFile, *, name: str, fraction: float, seconds: float | None) -> Row:
-    """The row of a certified file of integers."""
+
+def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> Row | None:
+    """The row of a file in ``files``; None if it is no certified one of integers, for one release
+    by honest users, or if its name is another one's."""
     certificate, cost, problem = file.certificate, file.cost, file.problem
-    assert certificate is not None
+    cell = Cell.of(file)
+    usual = (problem.releases, problem.honest, file.dimension) == (1, 1.0, 1)
+    if certificate is None or not usual or name != f"files/{cell.name}.json":
+        return None
     return Row(
         max_value=problem.max_value,
         eps=problem.eps,
         delta=problem.delta,
-        central_fraction=fraction,
+        central_fraction=cell.central_fraction,
         n=problem.n,
         noise_messages=cost.noise_messages,
         messages_per_user=cost.messages_per_user,
@@ -76,6 +87,8 @@ def row_of(file: ParameterFile, *, name: str, fraction: float, seconds: float | 
     )
 
 
+_TEXTS = {"file", "sha256", "seconds"}
+_FILE = re.compile(r"files/[^/\\\0]+\.json")
 _ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), float | None: pa.float64()}
 _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in get_type_hints(Row).items()])
 
@@ -89,7 +102,9 @@ def write(path: Path, rows: Iterable[Row]) -> None:
 
 def read(path: Path) -> Sequence[Row]:
     try:
-        found = pq.read_table(pa.BufferReader(path.read_bytes()))
+        # no threads: pyarrow's own may abort a process that ends at once
+        stored = pq.ParquetFile(pa.BufferReader(path.read_bytes()), pre_buffer=False)
+        found = stored.read(use_threads=False)
     except FileNotFoundError:
         raise InvalidConfiguration(
             f"{path.parent} is no table: it has no {path.name}; `paramsearch table` makes one"
@@ -101,4 +116,22 @@ def read(path: Path) -> Sequence[Row]:
             f"{path} has other columns than {', '.join(field.name for field in fields(Row))}"
         )
     columns = [found.column(name).to_pylist() for name in _SCHEMA.names]
-    return [Row(*values) for values in zip(*columns, strict=True)]
+    rows = [Row(*values) for values in zip(*columns, strict=True)]
+    for row in rows:
+        if not _sensible(row):
+            raise InvalidConfiguration(
+                f"{path} has a row that cannot be, for {row.file!r:.80}; `paramsearch table` makes "
+                "the index anew"
+            )
+    return rows
+
+
+def _sensible(row: Row) -> bool:
+    """Numbers that are positive, and a file of the folder."""
+    numbers = [value for name, value in asdict(row).items() if name not in _TEXTS]
+    return (
+        None not in (row.file, row.sha256, *numbers)
+        and all(math.isfinite(number) and number >= 0 for number in numbers)
+        and min(row.max_value, row.eps, row.delta, row.n, row.noise_messages, row.rmse) > 0
+        and _FILE.fullmatch(row.file) is not None
+    )

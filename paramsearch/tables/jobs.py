@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from accounting import AccountingError, strict_json
+from accounting import AccountingError, InvalidConfiguration, strict_json
 from accounting.parallel import use_cores
 from accounting.proof import Tier
 from paramsearch.auditor import audit
 from paramsearch.generation import Request, generate
 from paramsearch.parameter_file import ParameterFile, dumps, from_json
+from paramsearch.tables.index import Row, row_of
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -71,11 +72,10 @@ def _solve(job: Job) -> Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """The text of a file, and how to audit it."""
+    """A row of the index, the text of its file, and how to audit that."""
 
-    name: str
+    row: Row
     text: str
-    sha256: str
     tier: Tier
 
 
@@ -94,14 +94,18 @@ def check(job: Check) -> Verdict:
 
 
 def _check(job: Check) -> Verdict:
+    name = job.row.file
     try:
         file = _file(job.text)
-        if file.sha256 != job.sha256:
-            return Verdict(job.name, "changed", f"its sha256 is {file.sha256}, not {job.sha256}")
+        told = row_of(file, name=name)
+        if told is None or not job.row.says(told):
+            return Verdict(name, "changed", "it is not what the index says")
         found = audit(file, tier=job.tier)
+    except InvalidConfiguration as error:
+        return Verdict(name, "changed", _because(error))
     except AccountingError as error:
-        return Verdict(job.name, "changed", _because(error))
-    return Verdict(job.name, found.verdict, found.reason)
+        return Verdict(name, "undecided", _because(error))
+    return Verdict(name, found.verdict, found.reason)
 
 
 def _file(text: str) -> ParameterFile:

@@ -19,6 +19,7 @@ from accounting.checks import positive, probability, whole
 from accounting.enclosure import exactly
 from accounting.errors import InvalidConfiguration, InvalidParameter
 from paramsearch.certification import for_users
+from paramsearch.generation import Request
 from paramsearch.parameter_file import ParameterFile, load
 from paramsearch.search.target import Objective
 from paramsearch.tables import index
@@ -41,12 +42,15 @@ class Query:
     objective: Objective = "messages"
 
     def __post_init__(self) -> None:
-        whole("n", self.n, least=1)
-        positive("eps", self.eps)
-        probability("delta", self.delta)
-        whole("max value", self.max_value, least=1)
-        if self.max_rmse is not None:
-            positive("max rmse", self.max_rmse)
+        checked = {
+            "n": whole("n", self.n, least=1),
+            "eps": positive("eps", self.eps),
+            "delta": probability("delta", self.delta),
+            "max_value": whole("max value", self.max_value, least=1),
+            "max_rmse": None if self.max_rmse is None else positive("max rmse", self.max_rmse),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)  # plain numbers, whatever was given
         if self.objective not in get_args(Objective):
             raise InvalidParameter(
                 f"objective = {self.objective!r}; known: " + ", ".join(get_args(Objective))
@@ -55,12 +59,27 @@ class Query:
     def price(self, row: Row) -> float:
         return row.noise_messages if self.objective == "messages" else row.bits_per_user
 
-    def command(self) -> str:
-        """That makes a file for just this."""
-        error = "" if self.max_rmse is None else f" --max-rmse {exactly(self.max_rmse)}"
+    def served_by(self, row: Row) -> bool:
+        return (
+            row.max_value >= self.max_value
+            and row.eps <= self.eps
+            and row.delta <= self.delta
+            and (self.max_rmse is None or row.rmse <= self.max_rmse)
+        )
+
+    def command(self, central_fraction: float = 0.9) -> str | None:
+        """That makes a file for just this; None if no search takes such numbers."""
+        try:
+            Request(self.n, self.eps, self.delta, self.max_value)
+        except InvalidParameter:
+            return None
+        error = f"--central-fraction {exactly(central_fraction)}"
+        if self.max_rmse is not None:
+            error = f"--max-rmse {exactly(self.max_rmse)}"
         return (
             f"paramsearch generate --n {self.n} --eps {exactly(self.eps)} "
-            f"--delta {exactly(self.delta)} --max-value {self.max_value}{error}"
+            f"--delta {exactly(self.delta)} --max-value {self.max_value} {error}"
+            + (" --objective bits" if self.objective == "bits" else "")
         )
 
 
@@ -77,6 +96,10 @@ class Found:
     def file(self) -> ParameterFile:
         """The certified file for the number of users asked for."""
         return self.table.load(self.row, self.query)
+
+    def command(self) -> str | None:
+        """That makes a file for just what was asked for, with the error of this one."""
+        return self.query.command(self.row.central_fraction)
 
     @property
     def exact(self) -> bool:
@@ -153,9 +176,11 @@ class Table:
         for asked, what, serves, least in tests:
             left = [row for row in rows if serves(row)]
             if not left:
+                command = query.command()
+                remedy = "" if command is None else f"; make one: {command} -o FILE"
                 raise InvalidParameter(
                     f"{asked}: no file of the table serves; the {what} that is left there is "
-                    f"{least(rows):g}; make one: {query.command()} -o FILE"
+                    f"{least(rows):g}{remedy}"
                 )
             rows = left
         return rows
@@ -184,23 +209,15 @@ class Table:
         """
         path = self.path / row.file
         known = load(path)
-        if known.sha256 != row.sha256 or known.certificate is None:
-            raise InvalidConfiguration(
-                f"{path} is not the certified file of the index; run `paramsearch table` again"
-            )
         file = for_users(known, query.n)
-        problem = file.problem
-        serves = (
-            problem.max_value >= query.max_value
-            and problem.eps <= query.eps
-            and problem.delta <= query.delta
-            and (query.max_rmse is None or file.error.rmse <= query.max_rmse)
-        )
-        if not serves:
+        told = index.row_of(known, name=row.file)
+        computed = index.row_of(file, name=row.file)
+        if told is None or computed is None or not row.says(told):
             raise InvalidConfiguration(
-                f"{path} does not serve the request, though the index says so; run "
-                "`paramsearch table` again"
+                f"{path} is not what the index says; run `paramsearch table` again"
             )
+        if not query.served_by(computed):
+            raise InvalidConfiguration(f"{path} is forged: it does not serve what it claims to")
         return file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import re
@@ -13,13 +14,14 @@ from importlib import metadata
 from multiprocessing import connection
 from typing import Any, Protocol, TypeVar
 
-from accounting.errors import InvalidParameter
+from accounting.errors import InvalidParameter, Undecided
 from accounting.parallel import cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?(\[[0-9a-fA-F:]+\]|[^\s/:]+):\d{1,5}")
+GONE = "the scheduler is gone; what is finished is kept, run it again to go on"
 _PATIENCE = 15
 """Seconds in which a scheduler must answer."""
 
@@ -33,6 +35,9 @@ class Pool(Protocol):
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]: ...
 
     def renew(self) -> None: ...
+
+    def trouble(self) -> str | None:
+        """Why no job ends, if it is known."""
 
     def close(self) -> None:
         """Ends what is running, too."""
@@ -57,11 +62,19 @@ class LocalPool:
         return self.workers
 
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
-        return self.pool.submit(work, item)
+        # processes are started here, and must not see an interrupt while they import
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self.pool.submit(work, item)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def renew(self) -> None:
         self._end()
         self.pool = self._pool()
+
+    def trouble(self) -> str | None:
+        return None
 
     def close(self) -> None:
         self._end()
@@ -78,8 +91,7 @@ class LocalPool:
 
 
 def _begin() -> None:
-    """In a new process: interrupts are the parent's business, and its end is ours."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """In a new process: the parent's end is ours."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -107,6 +119,9 @@ class DaskPool:
             raise InvalidParameter(
                 f"--scheduler {address}: the address of a Dask scheduler looks like tcp://host:8786"
             )
+        for name in ("distributed", "tornado"):  # what they log as errors is told as one line here
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self.address = address
         try:
             self.client = Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -130,13 +145,27 @@ class DaskPool:
                 )
 
     def slots(self) -> int:
-        return 2 * max(1, len(self.client.nthreads()))
+        return 2 * max(1, self._workers())
+
+    def _workers(self) -> int:
+        try:
+            return len(self.client.nthreads())
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise Undecided(GONE) from error
 
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
-        return self.pool.submit(work, item)
+        try:
+            return self.pool.submit(work, item)
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise Undecided(GONE) from error
 
     def renew(self) -> None:
         pass
+
+    def trouble(self) -> str | None:
+        if self._workers():
+            return None
+        return f"no worker yet; start some with: dask worker {self.address} --nthreads 1"
 
     def close(self) -> None:
         self.pool.shutdown(wait=False)
