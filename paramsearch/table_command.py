@@ -88,6 +88,9 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
     if summary.violations:
         some = ", ".join(summary.violations[:3])
         yield "note", f"dearer than a harder problem by more than 2%: {some}", "yellow"
+    if summary.otherwise:
+        which = f"{summary.otherwise:,} files were made with another objective and are kept"
+        yield "note", f"{which}; take them away, or take another folder", "yellow"
     if summary.interrupted:
         yield "note", "interrupted: the same command goes on from here", "yellow"
     yield "time", f"{seconds:.1f} s"

@@ -213,6 +213,17 @@ def test_a_second_run_does_nothing(table: Path, tmp_path: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in (table / "files").iterdir()}
 
 
+def test_another_objective_is_noticed(table: Path, tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    (place / "files").mkdir(parents=True)
+    for path in (table / "files").iterdir():
+        save(load(path), place / "files" / path.name)
+    with folder_of(place, SMALL + 'objective = "bits"') as folder:
+        assert folder.otherwise == folder.rows.keys()
+    with folder_of(place) as folder:
+        assert not folder.otherwise
+
+
 def test_files_do_not_depend_on_the_pool(table: Path, tmp_path: Path) -> None:
     with folder_of(tmp_path / "t") as folder:
         assert Filling(folder, Here()).run().done == 12

@@ -65,6 +65,8 @@ class Summary:
     repaired: int = 0
     failures: dict[str, str] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
+    otherwise: int = 0
+    """Files with another objective than the grid's."""
     interrupted: bool = False
 
 
@@ -133,6 +135,7 @@ class Filling:
         names = {cell.name for cell in self.grid.cells}
         summary.done = len(names & folder.rows.keys())
         summary.failures = {name: folder.failures[name] for name in names & folder.failures.keys()}
+        summary.otherwise = len(names & folder.otherwise)
         summary.violations = [task.cell.name for task in violations(folder, 0.02)]
         return summary
 

@@ -59,6 +59,8 @@ class Folder:
         self._read = 0
         self.strangers: dict[str, str] = {}
         """Files that are not what their names say, with the reason."""
+        self.otherwise: set[str] = set()
+        """Cells whose file was made with another objective."""
         self._sweep()
         self._mend_journal()
         self._read_journal()
@@ -120,8 +122,11 @@ class Folder:
         status = path.stat()
         version = status.st_mtime_ns, status.st_size
         if self._seen.get(path.stem) != version:
-            self.rows[path.stem] = self._row(path.stem, load(path))
+            file = load(path)
+            self.rows[path.stem] = self._row(path.stem, file)
             self._seen[path.stem] = version
+            if file.provenance.settings.get("objective") != self.grid.objective:
+                self.otherwise.add(path.stem)
             self.failures.pop(path.stem, None)
         return self.rows[path.stem]
 
