@@ -145,7 +145,7 @@ class DaskPool:
                 )
 
     def slots(self) -> int:
-        return 2 * max(1, self._workers())
+        return max(1, self._workers())
 
     def _workers(self) -> int:
         try:
