@@ -119,8 +119,10 @@ class DaskPool:
             raise InvalidParameter(
                 f"--scheduler {address}: the address of a Dask scheduler looks like tcp://host:8786"
             )
-        for name in ("distributed", "tornado"):  # what they log as errors is told as one line here
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        for name in list(logging.root.manager.loggerDict):
+            if name.startswith(("asyncio", "distributed", "tornado")):
+                # what they log with tracebacks is told as one line here
+                logging.getLogger(name).setLevel(logging.CRITICAL)
         self.address = address
         try:
             self.client = Client(address, timeout=_PATIENCE, set_as_default=False)
