@@ -21,7 +21,7 @@ from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable
 from paramsearch.parameter_file import save
 from paramsearch.tables.grid import Cell, harder
-from paramsearch.tables.index import Row
+from paramsearch.tables.index import FILES, Row
 from paramsearch.tables.jobs import Check, Verdict, check
 from paramsearch.tables.lookup import Found, Query, Table
 from paramsearch.tables.pools import LocalPool
@@ -110,7 +110,7 @@ def run_audit_table(
     if not rows:
         raise InvalidParameter(f"the table {opened.path} is empty; `paramsearch table` fills it")
     known = {row.file for row in rows}
-    present = {f"files/{path.name}" for path in (opened.path / "files").glob("*.json")}
+    present = {f"{FILES}/{path.name}" for path in (opened.path / FILES).glob("*.json")}
     unknown = sorted(present - known)
     if sample is not None:
         whole("sample", sample, least=1)

@@ -26,9 +26,8 @@ from paramsearch.auditor import consistent
 from paramsearch.parameter_file import ParameterFile, from_json, load, save
 from paramsearch.tables import index
 from paramsearch.tables.grid import Cell, Grid
-from paramsearch.tables.index import Row
+from paramsearch.tables.index import FILES, INDEX, Row
 
-INDEX, FILES = "index.parquet", "files"
 _OLD = 3600
 """Seconds after which nobody is writing to a temporary file any more."""
 

@@ -19,6 +19,10 @@ from paramsearch.parameter_file import ParameterFile
 from paramsearch.tables.grid import Cell
 
 
+INDEX, FILES = "index.parquet", "files"
+"""Their names in a table's folder."""
+
+
 @dataclass(frozen=True)
 class Row:
     """What a file says, for n users; ``seconds`` is the time of its search, if that is known."""
@@ -63,7 +67,7 @@ def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> R
     certificate, cost, problem = file.certificate, file.cost, file.problem
     cell = Cell.of(file)
     usual = (problem.releases, problem.honest, file.dimension) == (1, 1.0, 1)
-    if certificate is None or not usual or name != f"files/{cell.name}.json":
+    if certificate is None or not usual or name != f"{FILES}/{cell.name}.json":
         return None
     return Row(
         max_value=problem.max_value,

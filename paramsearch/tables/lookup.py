@@ -23,8 +23,7 @@ from paramsearch.generation import Request
 from paramsearch.parameter_file import ParameterFile, load
 from paramsearch.search.target import Objective
 from paramsearch.tables import index
-from paramsearch.tables.folder import INDEX
-from paramsearch.tables.index import Row
+from paramsearch.tables.index import INDEX, Row
 
 _SIMILAR = 1.3
 """Ratio of max_value up to which a family without its largest values is a good start."""
