@@ -18,7 +18,6 @@ from paramsearch.files import write_atomically
 from paramsearch.parameter_file import ParameterFile
 from paramsearch.tables.grid import Cell
 
-
 INDEX, FILES = "index.parquet", "files"
 """Their names in a table's folder."""
 
