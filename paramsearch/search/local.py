@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from accounting.arrays import FloatArray, IntArray
+from accounting.errors import TooLarge
 from paramsearch.search.model import Model
 
 _NEAR = 2.5
@@ -26,6 +27,8 @@ _NEAR = 2.5
 _MOST_PAIRS = 3000
 _LARGEST_RADIUS = 0.7
 _SMALLEST_RADIUS = 1e-3
+_LONGEST = 0.7
+"""Of one step of that scaling."""
 _CLOSE = 0.02
 """The last scaling is extrapolated from an excess of at most this."""
 _ALL_AT_ONCE = 60_000
@@ -89,18 +92,27 @@ class _Descent:
         """All means scaled so that the worst watched pair meets delta; and the excess of each."""
         slope = self.slope
         last: tuple[float, float] | None = None
-        for _ in range(12):
-            excess = self.model.excess(x, self.watched)
+        for _ in range(16):
+            try:
+                excess = self.model.excess(x, self.watched)
+            except TooLarge:
+                if last is None or last[1] < 0.05:
+                    raise
+                # the step was too large, not the noise that is needed
+                x = x - np.array([[last[1] * 2 / 3], [0.0]])
+                last = last[0], last[1] / 3
+                continue
             worst = float(excess.max())
             if abs(worst) < _CLOSE:
                 break
             if last is not None:
                 seen = (last[0] - worst) / last[1]
                 slope = seen if 1 < seen < 300 else slope
-            change = min(max(worst / slope, -0.7), 0.7)
+            change = min(max(worst / slope, -_LONGEST), _LONGEST)
             last = worst, change
             x = x + np.array([[change], [0.0]])
-        return x + np.array([[worst / slope], [0.0]]), excess - worst
+        change = min(max(worst / slope, -_LONGEST), _LONGEST)
+        return x + np.array([[change], [0.0]]), excess - worst
 
     def run(self, tolerance: float, steps: int, give_up: float, deadline: float) -> Solution:
         n = len(self.model.size)
