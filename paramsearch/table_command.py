@@ -43,7 +43,7 @@ def run_table(
         _ended_like_an_interrupt(),
         closing(pool),
         closing(Folder(output, problems)) as folder,
-        _progress() as (report, say),
+        _progress(folder) as (report, say),
     ):
         summary = Filling(folder, pool, retry=retry, report=report, say=say).run()
         strangers = list(folder.strangers.values())
@@ -98,7 +98,7 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
 
 
 @contextmanager
-def _progress() -> Iterator[tuple[Callable[[Event], None], Callable[[str], None]]]:
+def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callable[[str], None]]]:
     """Reports and remarks: a bar with the time left on a terminal, elsewhere a line for each."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -114,7 +114,9 @@ def _progress() -> Iterator[tuple[Callable[[Event], None], Callable[[str], None]
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=console) as bar:
-        job = bar.add_task("starting")
+        cells = folder.grid.cells
+        done = sum(cell.name in folder.rows for cell in cells)
+        job = bar.add_task("starting", total=len(cells), completed=done)
 
         def report(event: Event) -> None:
             bar.update(
