@@ -351,10 +351,10 @@ def test_failures_are_kept_and_tried_again_when_asked(tmp_path: Path, table: Pat
 
 
 def test_an_out_of_reach_problem_is_a_failure_with_its_reason(tmp_path: Path) -> None:
-    text = "eps = [0.01]\ndelta = [1e-8]\nmax_value = [1]\ncentral_fraction = [0.999]\ntries = 1"
+    text = "eps = [1e-5]\ndelta = [1e-8]\nmax_value = [1]\ncentral_fraction = [0.9999]\ntries = 1"
     done = run("table", grid_file(tmp_path, text), "-o", tmp_path / "t")
     assert done.returncode == 3, done.stderr
-    assert "1-0.01-1e-08-0.999: Undecided: " in done.stdout
+    assert "1-1e-05-1e-08-0.9999: Undecided: " in done.stdout
     assert "--retry" in done.stdout
     assert index.read(tmp_path / "t" / "index.parquet") == []
 
