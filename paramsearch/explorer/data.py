@@ -14,9 +14,10 @@ from accounting import strict_json
 from accounting.baselines.central import discrete_laplace_mse
 from accounting.enclosure import at_least, at_most, exactly
 from accounting.errors import InvalidConfiguration, InvalidParameter
+from paramsearch.auditor import consistent
 from paramsearch.explorer.others import RESPONSE_USERS, Axes, Report, others
 from paramsearch.parameter_file import from_json
-from paramsearch.tables.index import Row
+from paramsearch.tables.index import Row, row_of
 from paramsearch.tables.lookup import Table, shipped
 
 USERS = (*(k * 10**e for e in range(3, 9) for k in (1, 3)), 10**9)
@@ -57,7 +58,7 @@ def _embedded(row: Row) -> dict[str, Any]:
 
 
 def _packed(table: Table, row: Row) -> str:
-    """A file as it is, deflated, in base64; it has to be the one of the index."""
+    """A file as it is, deflated, in base64; it has to be what the index says."""
     path = table.path / row.file
     try:
         content = path.read_bytes()
@@ -67,9 +68,11 @@ def _packed(table: Table, row: Row) -> str:
             f"{path} cannot be read: {error}; run `paramsearch table` again"
         ) from None
     file = from_json(strict_json.parse(text, source=str(path)), source=str(path))
-    if file.sha256 != row.sha256 or file.certificate is None:
+    consistent(file)
+    told = row_of(file, name=row.file)
+    if told is None or not row.says(told):
         raise InvalidConfiguration(
-            f"{path} is not the certified file of the index; run `paramsearch table` again"
+            f"{path} is not what the index says; run `paramsearch table` again"
         )
     return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
 

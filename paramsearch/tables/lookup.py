@@ -84,7 +84,8 @@ class Query:
 
 @dataclass(frozen=True)
 class Found:
-    """``row`` is for the number of users asked for; ``others`` are dearer and have less error."""
+    """``row`` is what the index says, for the number of users asked for, and ``file`` refuses it if
+    that is not true; ``others`` are dearer and have less error."""
 
     table: Table
     query: Query
