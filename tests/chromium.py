@@ -18,6 +18,16 @@ os.dup2(int(sys.argv[2]), 4)
 os.execv(sys.argv[3], sys.argv[3:])"""
 
 
+CLIPPED = """[...document.querySelectorAll('figure > svg')].flatMap(svg => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter(text => {
+    const at = text.getBoundingClientRect();
+    return at.left < box.left - 1 || at.right > box.right + 1 || at.bottom > box.bottom + 1;
+  }).map(text => text.textContent);
+})"""
+"""Texts of charts that stand out of them."""
+
+
 class Chromium:
     """A page in Chromium, by its debugging pipe: it reads commands on 3 and writes answers on 4."""
 

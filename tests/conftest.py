@@ -1,6 +1,32 @@
-"""Makes the helper modules of this folder importable."""
+"""What several test files share."""
 
-import sys
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+import pytest
+from chromium import Chromium
+from filled import grid_file, run
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small grid, filled by the command."""
+    place = tmp_path_factory.mktemp("table")
+    done = run("table", grid_file(place), "-o", place / "t", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["done"] == 12
+    return place / "t"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("the page can only be rendered where Chromium is installed")
+    started = Chromium(program, tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()

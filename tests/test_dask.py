@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pytest
-from test_tables import command, contents, grid_file, run
+from filled import command, contents, grid_file, run
 
 KILL_A_BUSY_WORKER = """
 import os, signal, sys, time
@@ -70,25 +69,17 @@ def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.P
         )
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("local")
-    done = run("table", grid_file(place), "-o", place / "t")
-    assert done.returncode == 0, done.stderr
-    return place / "t"
-
-
-def test_four_workers_give_the_files_of_the_local_run(local: Path, tmp_path: Path) -> None:
+def test_four_workers_give_the_files_of_the_local_run(table: Path, tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster", 4) as (address, _):
         done = run(
             *("table", grid_file(tmp_path), "-o", tmp_path / "t", "--scheduler", address, "--json")
         )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["made"] == 12
-    assert contents(tmp_path / "t") == contents(local)
+    assert contents(tmp_path / "t") == contents(table)
 
 
-def test_a_worker_is_killed_in_the_middle_of_its_task(local: Path, tmp_path: Path) -> None:
+def test_a_worker_is_killed_in_the_middle_of_its_task(table: Path, tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster", 2) as (address, workers):
         running = subprocess.Popen(
             command("table", grid_file(tmp_path), "-o", tmp_path / "t", "--scheduler", address),
@@ -107,7 +98,7 @@ def test_a_worker_is_killed_in_the_middle_of_its_task(local: Path, tmp_path: Pat
         _, errors = running.communicate(timeout=300)
         assert running.returncode == 0, errors
         assert sorted(worker.poll() is None for worker in workers) == [False, True]
-    assert contents(tmp_path / "t") == contents(local)
+    assert contents(tmp_path / "t") == contents(table)
 
 
 def test_the_scheduler_goes_away(tmp_path: Path) -> None:

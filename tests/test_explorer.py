@@ -193,7 +193,7 @@ def test_a_file_that_is_not_the_one_of_the_index_is_refused(tmp_path: Path) -> N
     changed = make(tmp_path / "table")
     first, second = (changed.path / row.file for row in changed.rows[:2])
     shutil.copy(first, second)
-    with pytest.raises(InvalidConfiguration, match="not the certified file of the index"):
+    with pytest.raises(InvalidConfiguration, match="is not what the index says"):
         page(changed)
     second.unlink()
     with pytest.raises(InvalidConfiguration, match="cannot be read"):

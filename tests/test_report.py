@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chromium import Chromium
+from chromium import CLIPPED, Chromium
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import balanced, body, contrast, words
@@ -312,25 +311,6 @@ def test_the_style_sheet_is_shipped_and_legible() -> None:
         for name in ("ink", "quiet", "accent", "claim", "good", "bad", "open"):
             for ground in ("paper", "tint"):
                 assert contrast(colour[name], colour[ground]) >= 4.5
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("the page can only be rendered where Chromium is installed")
-    started = Chromium(program, tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
-
-
-CLIPPED = """[...document.querySelectorAll('figure > svg')].flatMap(svg => {
-  const box = svg.getBoundingClientRect();
-  return [...svg.querySelectorAll('text')].filter(text => {
-    const at = text.getBoundingClientRect();
-    return at.left < box.left - 1 || at.right > box.right + 1 || at.bottom > box.bottom + 1;
-  }).map(text => text.textContent);
-})"""
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
