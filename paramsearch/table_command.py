@@ -1,4 +1,4 @@
-"""``paramsearch table``, ``lookup`` and ``audit-table``, for people and for machines."""
+"""``paramsearch table``, for people and for machines."""
 
 from __future__ import annotations
 
