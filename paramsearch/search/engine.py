@@ -36,7 +36,9 @@ _MOVING, _SHAKING = 0.8, 0.95
 _NEAR = 1.01
 """A shaken candidate within this ratio of the best is worth moving."""
 _KEPT = 3
-"""Shapes whose atoms are then moved one by one."""
+"""Shapes that are taken to a larger max_value."""
+_PROMISING = 1.08
+"""A shape within this ratio of the best is worth moving its atoms."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,9 @@ class Search:
         solution = minimise(model, x, deadline=self.budget.at(1.0))
         return self._seen(Candidate(start.draft, model, solution))
 
-    def solve(
-        self, draft: Draft, near: Candidate | None = None, *, tolerance: float = 2e-3
-    ) -> Candidate:
-        """The best noise for a family, from the noise of a family near it."""
+    def solve(self, draft: Draft, near: Candidate | None = None, *, room: float = 1.0) -> Candidate:
+        """The best noise for a family, from the noise of a family near it; less exact where it will
+        hardly cost less than ``room`` times that one."""
         # a smaller problem with the same eps_central has the same slacks
         target = replace(self.target, max_value=draft.max_value)
         model = Model(draft.family, target)
@@ -155,9 +156,9 @@ class Search:
         solution = minimise(
             model,
             x,
-            tolerance=tolerance,
+            tolerance=2e-3,
             steps=12,
-            give_up=near.solution.messages,
+            give_up=near.solution.messages * room,
             deadline=self.budget.at(1.0),
         )
         return self._seen(Candidate(draft, model, solution))
@@ -180,23 +181,29 @@ class Search:
             if found:
                 starts = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
             elif top > 5:
-                starts += shapes.single(top)
+                starts += shapes.single(top) + shapes.cored(top)
             if top > 8:
                 starts += [shapes.spaced(top, round(c * math.sqrt(top))) for c in (1.0, 0.7)]
             found = self._climb(starts, top, tries, 0.5 * (i + 1) / len(levels))
-            tries = max(3, tries // 4)
+            tries = max(3, tries // 8)
         return [candidate for candidate, _ in found[:_KEPT]]
 
     def _climb(
         self, starts: list[Hubs], top: int, tries: int, share: float
     ) -> list[tuple[Candidate, Hubs]]:
-        """Random changes of the best hubs at one max_value; all candidates, best first."""
+        """Random changes of the best hubs at one max_value; the best candidates, best first."""
         target = replace(self.target, max_value=top)
         found: list[tuple[Candidate, Hubs]] = []
         seen: set[tuple[tuple[int, Parts], ...]] = set()
         waiting = list(starts)
         while (waiting or len(seen) < tries) and not (found and self.budget.spent(share)):
-            hubs = waiting.pop(0) if waiting else shapes.mutated(found[0][1], top, self.random)
+            near = None
+            if waiting:
+                hubs = waiting.pop(0)
+            else:
+                place = min(int(self.random.expovariate(0.7)), len(found) - 1)
+                near, hubs = found[place]
+                hubs = shapes.mutated(hubs, top, self.random)
             draft = shapes.draft(target, hubs)
             if draft is None:
                 continue
@@ -206,12 +213,14 @@ class Search:
                 continue
             seen.add(key)
             try:
-                candidate = self.solve(draft, None if waiting or not found else found[0][0])
+                candidate = self.solve(draft, near, room=_PROMISING)
             except TooLarge:
                 if not found and not waiting:
                     raise
                 continue
-            found.append((candidate, hubs))
+            if not found or candidate.price < _PROMISING * found[0][0].price:
+                candidate = self.move(candidate, until=share)
+            found.append((candidate, shapes.inside(candidate.draft)))
             found.sort(key=lambda entry: entry[0].price)
             self.report(Progress("shapes", self.tries, found[0][0]))
         return found

@@ -32,8 +32,8 @@ def draft(target: Target, hubs: Hubs) -> Draft | None:
     """Every value by the expression that looks cheapest; None if the hubs define each other."""
     parts: dict[int, Parts] = {-h: tuple(inner) for h, inner in hubs.items()}
     parts.update(_expressions(target, hubs))
-    for inner in hubs.values():
-        parts.update({value: (-value,) if value in hubs else () for value in inner})
+    for h, inner in hubs.items():
+        parts.update({value: (-value,) if value in hubs and value < h else () for value in inner})
     return Draft.of(target.max_value, parts)
 
 
@@ -41,7 +41,7 @@ def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
     top = target.max_value
     most = _MOST_HUBS if len(hubs) <= _MANY else 2
     combinations = [
-        (chosen, sum(chosen), -sum(_shift(hubs[h], hubs) for h in chosen))
+        (chosen, sum(chosen), -sum(_shift(h, hubs) for h in chosen))
         for count in range(most + 1)
         for chosen in itertools.combinations_with_replacement(sorted(hubs), count)
     ]
@@ -66,10 +66,10 @@ def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
     return found
 
 
-def _shift(inner: Parts, hubs: Hubs) -> int:
-    """The entry of {-1, +1} in the column of a hub: inner values that are hubs themselves have
-    the pair atom {h, -h}, the others are made of -1."""
-    return sum(_shift(hubs[value], hubs) if value in hubs else value for value in inner)
+def _shift(h: int, hubs: Hubs) -> int:
+    """The entry of {-1, +1} in the column of a hub: inner values that are smaller hubs themselves
+    have the pair atom {h, -h}, the others are made of -1."""
+    return sum(_shift(value, hubs) if value in hubs and value < h else value for value in hubs[h])
 
 
 def _near(totals: list[int], m: int, reach: int) -> range:
@@ -91,6 +91,42 @@ def first(target: Target) -> Hubs:
         hubs[size] = (size // 2,) if size > 12 else ()
         size = round(size / 3.2)
     return hubs
+
+
+_CORED = (
+    ((0.9, 0.45), 0.2),
+    ((0.85, 0.6, 0.35), 0.12),
+    ((0.7, 0.4), 0.2),
+    ((0.92, 0.48), 0.14),
+    ((0.81, 0.41), 0.125),
+)
+"""Large hubs and the largest small one, as shares of max_value."""
+
+
+def cored(top: int) -> list[Hubs]:
+    """Large hubs that share one positive value, made of -1, and small ones below them.
+
+    The shared value is paid for once, and each hub needs only the few ones by which it differs.
+    """
+    found: list[Hubs] = []
+    for (large, small), share in itertools.product(_CORED, (0.42, 0.37, 0.47)):
+        core = max(2, round(share * top))
+        hubs: dict[int, Parts] = {round(size * top): (core,) for size in large}
+        size = max(2, round(small * top))
+        while size >= 2:
+            hubs[size] = (max(2, round(0.4 * size)),)
+            size = round(size / 3.2)
+        found.append(hubs)
+    return found
+
+
+def inside(draft: Draft) -> Hubs:
+    """The hubs of a draft."""
+    return {
+        -value: tuple(part for part in parts if part > 0)
+        for value, parts in draft.parts.items()
+        if value < 0
+    }
 
 
 def foretold(target: Target) -> float:
@@ -134,9 +170,12 @@ def mutated(hubs: Hubs, top: int, random_: random.Random) -> Hubs:
             reach = max(1, h // 12)
             inner = new.pop(h)
             h = max(2, h + random_.choice((-2, -1, 1, 2)) * random_.randint(1, reach))
-            new[h] = inner if sum(inner) < h else ()
+            new[h] = inner
         else:
-            new[h] = _filled(h, random_.choice((0, 1, 1, 2)), random_.choice((-1, 0, 0, 1)))
+            half = _filled(h, random_.choice((0, 1, 1, 2)), random_.choice((-1, 0, 0, 1)))
+            others = sorted({value for inner in new.values() for value in inner} | {h + 1})
+            shared = (random_.choice(others),)
+            new[h] = shared if random_.random() < 0.3 else half
     return new
 
 
@@ -153,6 +192,5 @@ def scaled(hubs: Hubs, ratio: float) -> Hubs:
     new: dict[int, Parts] = {}
     for h, inner in hubs.items():
         size = max(2, round(h * ratio))
-        values = tuple(max(2, round(value * ratio)) for value in inner)
-        new[size] = values if sum(values) < size else ()
+        new[size] = tuple(max(2, round(value * ratio)) for value in inner)
     return new

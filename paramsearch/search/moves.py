@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -46,10 +47,16 @@ class Move:
 
 
 def _candidates(draft: Draft, values: list[int]) -> Iterator[tuple[int, Parts]]:
+    """One part more, less or another one; or two that belong to hubs."""
+    inside = {part for value, parts in draft.parts.items() if value < 0 for part in parts}
+    special = sorted(inside | {value for value in draft.parts if value < 0})
     for value in values:
         parts = draft.parts[value]
         allowed = [other for other in draft.parts if other not in draft.dependents[value]]
-        found: set[Parts] = set()
+        pairs = combinations_with_replacement(
+            [other for other in special if other not in draft.dependents[value]], 2
+        )
+        found: set[Parts] = set(pairs)
         for i in range(-1, len(parts)):
             base = parts[:i] + parts[i + 1 :] if i >= 0 else parts
             found.add(base)

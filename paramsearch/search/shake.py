@@ -12,7 +12,7 @@ from paramsearch.search.draft import Draft, Parts
 
 def shaken(draft: Draft, random_: random.Random) -> Draft | None:
     """One change; None where it makes no sense."""
-    kind = random_.choice((_moved, _moved, _removed, _added, _exchanged))
+    kind = random_.choice((_moved, _moved, _removed, _added, _exchanged, _refilled, _refilled))
     return kind(draft, random_)
 
 
@@ -62,7 +62,7 @@ def _added(draft: Draft, random_: random.Random) -> Draft | None:
 
 def _exchanged(draft: Draft, random_: random.Random) -> Draft | None:
     """A positive value inside hubs is exchanged for one near it, in all of them."""
-    inside = sorted({u for v, own in draft.parts.items() if v < 0 for u in own if u > 0})
+    inside = _inside(draft)
     if not inside:
         return None
     old = random_.choice(inside)
@@ -73,6 +73,29 @@ def _exchanged(draft: Draft, random_: random.Random) -> Draft | None:
     parts = {v: _replaced(p, old, (new,)) if v < 0 else p for v, p in own.items()}
     parts[old], parts[new] = own[new], own[old]  # the new one is made as the old one was
     return Draft.of(draft.max_value, parts)
+
+
+def _refilled(draft: Draft, random_: random.Random) -> Draft | None:
+    """A hub takes one positive value inside, made of -1, or none."""
+    hubs = _hubs(draft)
+    if not hubs:
+        return None
+    hub = random_.choice(hubs)
+    near = random_.choice((-hub, -hub // 2)) + random_.randint(-1, 1)
+    own = random_.choice(((), (near,), *((value,) for value in _inside(draft))))
+    if own == draft.parts[hub] or any(not 2 <= value <= draft.max_value for value in own):
+        return None
+    new = draft.changed({hub: own, **dict.fromkeys(own, ())})
+    if new is None:
+        return None
+    left = set(_inside(draft)) - set(_inside(new))
+    nearest = {value: min(hubs, key=lambda other: abs(other + value)) for value in left}
+    return new.changed({value: (other,) for value, other in nearest.items()})
+
+
+def _inside(draft: Draft) -> list[int]:
+    """The positive values inside hubs."""
+    return sorted({u for v, own in draft.parts.items() if v < 0 for u in own if u > 0})
 
 
 def _replaced(parts: Parts, old: int, new: Parts) -> Parts:
