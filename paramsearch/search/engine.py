@@ -37,6 +37,8 @@ _NEAR = 1.01
 """A shaken candidate within this ratio of the best is worth moving."""
 _KEPT = 3
 """Shapes that are taken to a larger max_value."""
+_PATIENCE = 12
+"""Single moves in a row that may fail."""
 _PROMISING = 1.08
 """A shape within this ratio of the best is worth moving its atoms."""
 
@@ -219,18 +221,22 @@ class Search:
                     raise
                 continue
             if not found or candidate.price < _PROMISING * found[0][0].price:
-                candidate = self.move(candidate, until=share)
+                candidate = self.move(candidate, until=share, patience=1)
             found.append((candidate, shapes.inside(candidate.draft)))
             found.sort(key=lambda entry: entry[0].price)
             self.report(Progress("shapes", self.tries, found[0][0]))
         return found
 
-    def move(self, candidate: Candidate, *, until: float = _MOVING) -> Candidate:
-        """Change the parts of single atoms as long as it pays: many at once, then fewer."""
+    def move(
+        self, candidate: Candidate, *, until: float = _MOVING, patience: int = _PATIENCE
+    ) -> Candidate:
+        """Change the parts of single atoms as long as it pays: many at once, then fewer; until so
+        many single ones in a row did not."""
+        failed = 0
         tabu: set[tuple[int, Parts, Parts]] = set()
         best = candidate
         portion = 1.0
-        while not self.budget.spent(until):
+        while failed < patience and not self.budget.spent(until):
             moves = self._promising(best, tabu)
             if not moves:
                 break
@@ -240,10 +246,12 @@ class Search:
                 if better is not None:
                     best, portion = better, min(1.0, 2 * count / len(moves))
                     self.report(Progress("atoms", self.tries, best))
+                    failed = 0
                     break
                 if count == 1:
                     tabu.add((moves[0].value, best.draft.parts[moves[0].value], moves[0].parts))
                     portion = 1 / len(moves)
+                    failed += 1
                     break
                 count //= 3 if count > 3 else 2
         return best
