@@ -21,6 +21,7 @@ from paramsearch.search.local import minimise
 from paramsearch.search.model import Model
 from paramsearch.search.moves import foretell
 from paramsearch.search.optimality import useless_moves
+from paramsearch.search.shake import shaken
 from paramsearch.search.target import Target
 
 
@@ -128,6 +129,38 @@ def test_search_is_deterministic_and_beats_single_hubs() -> None:
         runs.append((best.draft.key, best.solution.messages))
     assert runs[0] == runs[1]
     assert runs[0][1] < 11_400
+
+
+def test_two_parts_of_a_hub_come_in_one_move() -> None:
+    """{4, -8, 3, 1} for {4, -1 x 4}: the hub alone, or the 3 alone, makes it dearer."""
+    draft = hubs.draft(target(10, 0.5), {8: (3,)})
+    assert draft is not None
+    assert draft.parts[4] == ()
+    search = Search(target(10, 0.5), budget=Budget(tries=1))
+    moved = search.move(search.solve(draft))
+    assert moved.draft.parts[4] == (-8, 3)
+    assert moved.price < 3480
+
+
+@pytest.mark.parametrize("top", [6, 9, 20, 48, 301])
+def test_hubs_with_a_shared_value_are_families(top: int) -> None:
+    for shape in hubs.cored(top):
+        draft = hubs.draft(target(top, 0.5), shape)
+        assert draft is not None
+        assert draft.family.exact
+        assert hubs.inside(draft).items() <= shape.items()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 40), st.integers(0, 10_000))
+def test_every_shake_is_a_family_or_nothing(top: int, seed: int) -> None:
+    rng = random.Random(seed)
+    draft = hubs.draft(target(top), hubs.first(target(top)))
+    for _ in range(6):
+        assert draft is not None
+        draft = shaken(draft, rng) or draft
+        assert draft.family.exact
+        assert set(range(2, top + 1)) <= set(draft.parts)
 
 
 def test_objective_bits_pays_for_the_alphabet() -> None:

@@ -31,12 +31,14 @@ _RISE = 3.2
 """The next larger max_value has at most this ratio."""
 _WORTH = 2e-4
 """Relative gain that is worth a move."""
-_MOVING, _SHAKING = 0.8, 0.95
+_SPACED, _SHAPES, _MOVING, _SHAKING = 0.25, 0.6, 0.8, 0.95
 """Shares of the budget at which these stages end."""
 _NEAR = 1.01
 """A shaken candidate within this ratio of the best is worth moving."""
 _KEPT = 3
 """Shapes that are taken to a larger max_value."""
+_HOPELESS = 8
+"""So many shapes that are too large are enough to give up."""
 _PATIENCE = 12
 """Single moves in a row that may fail."""
 _PROMISING = 1.08
@@ -121,7 +123,8 @@ class Search:
         top = self.target.max_value
         if top > 8:
             with suppress(TooLarge):  # another shape may do
-                found.append(self.solve(Draft.from_family(hub_family(top))))
+                spaced = self.solve(Draft.from_family(hub_family(top)))
+                found.append(self.move(spaced, until=_SPACED, patience=1))
         found += self.shapes()
         found.sort(key=lambda candidate: candidate.price)
         for candidate in found[:_KEPT]:
@@ -179,14 +182,13 @@ class Search:
             levels.insert(0, math.ceil(levels[0] / max(2, min(_RISE, levels[0] / _SMALL))))
         tries, found = self.budget.tries, list[tuple[Candidate, Hubs]]()
         for i, top in enumerate(levels):
+            until = _SPACED + (_SHAPES - _SPACED) * (i + 1) / len(levels)
             starts = [shapes.first(replace(self.target, max_value=top))]
             if found:
                 starts = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
             elif top > 5:
-                starts += shapes.single(top) + shapes.cored(top)
-            if top > 8:
-                starts += [shapes.spaced(top, round(c * math.sqrt(top))) for c in (1.0, 0.7)]
-            found = self._climb(starts, top, tries, 0.5 * (i + 1) / len(levels))
+                starts += shapes.cored(top) + shapes.single(top)
+            found = self._climb(starts, top, tries, until)
             tries = max(3, tries // 8)
         return [candidate for candidate, _ in found[:_KEPT]]
 
@@ -217,7 +219,7 @@ class Search:
             try:
                 candidate = self.solve(draft, near, room=_PROMISING)
             except TooLarge:
-                if not found and not waiting:
+                if not found and (not waiting or len(seen) >= _HOPELESS):
                     raise
                 continue
             if not found or candidate.price < _PROMISING * found[0][0].price:

@@ -137,13 +137,6 @@ def foretold(target: Target) -> float:
     return minimise(model, model.start(), tolerance=1e-2, steps=15).messages
 
 
-def spaced(top: int, spacing: int) -> Hubs:
-    """Hubs at all multiples of ``spacing``, each made of it, and below it by ones."""
-    small: dict[int, Parts] = dict.fromkeys(range(2, spacing + 1), ())
-    large = {spacing * k: (spacing,) * k for k in range(2, top // spacing + 1)}
-    return {**small, **large}
-
-
 def single(top: int) -> list[Hubs]:
     """One hub each, of several sizes, with and without a positive value inside."""
     found: list[Hubs] = []
