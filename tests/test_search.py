@@ -147,6 +147,9 @@ def test_hubs_with_a_shared_value_are_families(top: int) -> None:
     for shape in hubs.cored(top):
         draft = hubs.draft(target(top, 0.5), shape)
         assert draft is not None
+        again = hubs.draft(target(top, 0.5), dict(sorted(shape.items())))
+        assert again is not None
+        assert again.key == draft.key  # whatever the order
         assert draft.family.exact
         assert hubs.inside(draft).items() <= shape.items()
 

@@ -125,7 +125,11 @@ class Search:
             with suppress(TooLarge):  # another shape may do
                 spaced = self.solve(Draft.from_family(hub_family(top)))
                 found.append(self.move(spaced, until=_SPACED, patience=1))
-        found += self.shapes()
+        try:
+            found += self.shapes()
+        except TooLarge:
+            if not found:
+                raise
         found.sort(key=lambda candidate: candidate.price)
         for candidate in found[:_KEPT]:
             self.ends.append(self.move(candidate).price)
@@ -200,7 +204,9 @@ class Search:
         found: list[tuple[Candidate, Hubs]] = []
         seen: set[tuple[tuple[int, Parts], ...]] = set()
         waiting = list(starts)
-        while (waiting or len(seen) < tries) and not (found and self.budget.spent(share)):
+        while waiting or (found and len(seen) < tries):
+            if found and self.budget.spent(share):
+                break
             near = None
             if waiting:
                 hubs = waiting.pop(0)

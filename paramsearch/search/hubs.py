@@ -32,8 +32,9 @@ def draft(target: Target, hubs: Hubs) -> Draft | None:
     """Every value by the expression that looks cheapest; None if the hubs define each other."""
     parts: dict[int, Parts] = {-h: tuple(inner) for h, inner in hubs.items()}
     parts.update(_expressions(target, hubs))
-    for h, inner in hubs.items():
-        parts.update({value: (-value,) if value in hubs and value < h else () for value in inner})
+    inner = [(h, value) for h, values in hubs.items() for value in values]
+    parts.update({value: (-value,) for h, value in inner if _paired(value, h, hubs)})
+    parts.update({value: () for h, value in inner if not _paired(value, h, hubs)})
     return Draft.of(target.max_value, parts)
 
 
@@ -67,9 +68,14 @@ def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
 
 
 def _shift(h: int, hubs: Hubs) -> int:
-    """The entry of {-1, +1} in the column of a hub: inner values that are smaller hubs themselves
-    have the pair atom {h, -h}, the others are made of -1."""
-    return sum(_shift(value, hubs) if value in hubs and value < h else value for value in hubs[h])
+    """The entry of {-1, +1} in the column of a hub."""
+    return sum(_shift(v, hubs) if _paired(v, h, hubs) else v for v in hubs[h])
+
+
+def _paired(value: int, h: int, hubs: Hubs) -> bool:
+    """Values inside -h that are smaller hubs themselves have the pair atom {value, -value}; the
+    others are made of -1."""
+    return value in hubs and value < h
 
 
 def _near(totals: list[int], m: int, reach: int) -> range:
