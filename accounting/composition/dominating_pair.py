@@ -1,0 +1,200 @@
+"""A pair of laws on a grid of losses that bounds what somebody can learn, from above.
+
+What is stored is the first law: the double ``mass[i]`` at the loss (base + i) * step and
+``infinite`` at +infinity; the second law has mass e^{-loss} times that.  The numbers are exact
+by definition: whoever makes a pair rounds so that it dominates what it stands for (releases.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from accounting.arrays import FloatArray, multiples
+from accounting.errors import TooLarge
+from accounting.noise import UNIT_ROUNDOFF
+
+LARGEST_LAW = 1 << 23
+"""Grid points of one law; a composition needs about ten arrays of this size."""
+_UP = 1 + 1e-11
+"""Covers the relative errors of an exponential of moderate size and of a few operations."""
+
+
+@dataclass(frozen=True)
+class DominatingPair:
+    """See above; ``delta`` is its profile."""
+
+    step: float
+    base: int
+    mass: FloatArray
+    infinite: float
+
+    @staticmethod
+    def from_profile(value: FloatArray, *, base: int, step: float) -> DominatingPair:
+        """The pair of the convex hull of upper bounds of a profile at consecutive grid points.
+
+        ``value[i]`` bounds delta at eps = (base + i) * step; Lemma 4 of releases.md.
+        """
+        from accounting.composition.composition_kernels import convex_masses
+
+        value = np.minimum(value, 1.0)
+        mass = np.empty(len(value))
+        convex_masses(value, step, mass)
+        return DominatingPair(step, base, mass, float(value[-1]))
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        return multiples(self.base, len(self.mass), self.step)
+
+    @cached_property
+    def finite(self) -> float:
+        """An upper bound of the mass at finite losses."""
+        return float(self.mass.sum()) * (1 + len(self.mass) * UNIT_ROUNDOFF)
+
+    def delta(self, eps: float) -> float:
+        """The profile at ``eps``, rounded up."""
+        gain = -np.expm1(np.minimum(eps - self.losses, 0.0))
+        inexact = (2 * np.abs(self.losses) + abs(eps) + 8) * 8 * UNIT_ROUNDOFF
+        found = float(self.mass @ np.minimum(gain + inexact * (gain > 0), 1.0)) + self.infinite
+        return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
+
+    def profile(self, first: int, count: int, lift: float = 0.0) -> FloatArray:
+        """Upper bounds of delta at the grid points first, first + 1, ..."""
+        from accounting.composition.composition_kernels import upward_profile
+
+        mass = np.zeros(max(count, self.base + len(self.mass) - first))
+        begin = self.base - first
+        inside = self.mass[max(0, -begin) :]
+        mass[max(0, begin) : max(0, begin) + len(inside)] = inside
+        out = np.empty(len(mass))
+        upward_profile(mass, self.infinite, self.step, lift, out)
+        out *= 1 + (6 * len(mass) + 32) * UNIT_ROUNDOFF
+        return np.asarray(np.minimum(out[:count], 1.0))
+
+    def composed(self, other: DominatingPair, tilt: float) -> DominatingPair:
+        """The product of both pairs (releases.md, Lemma 6).
+
+        Any ``tilt`` is sound; errors are small relative to the mass tilted by e^{tilt * loss}.
+        """
+        from accounting.kernels import rfft_rows
+        from accounting.spectra import twiddles
+
+        assert self.step == other.step
+        length = len(self.mass) + len(other.mass) - 1
+        size = 1 << max(4, (length - 1).bit_length())
+        if size > LARGEST_LAW:
+            raise TooLarge(
+                f"a composition on a grid of {size:,} losses is more than {LARGEST_LAW:,}: ask for "
+                "fewer releases or a smaller eps"
+            )
+        rows = np.zeros((2, size))
+        logs = np.empty(2)
+        for i, pair in enumerate((self, other)):
+            row = rows[i]
+            exponent = tilt * multiples(0, len(pair.mass), self.step)
+            with np.errstate(divide="ignore", under="ignore"):
+                tilted = np.log(pair.mass) + exponent
+                peak = float(tilted.max(initial=-math.inf))
+                if peak == -math.inf:
+                    return self._nothing(other)
+                row[: len(tilted)] = np.exp(tilted - peak)
+            total = float(row.sum())
+            row /= total
+            logs[i] = peak + math.log(total)
+        norms = np.linalg.norm(rows, axis=1) * (1 + 1e-9)
+        width = size // 2 + 1
+        re, im = np.empty((2, width)), np.empty((2, width))
+        one = np.ones(2)
+        rfft_rows(rows, one, *twiddles(size), re, im)
+        product_re = re[0] * re[1] - im[0] * im[1]
+        product_im = re[0] * im[1] + im[0] * re[1]
+        hartley = np.empty((1, size))
+        hartley[0, :width] = product_re - product_im
+        hartley[0, width:] = (product_re + product_im)[1:-1][::-1]
+        rfft_rows(hartley, one[:1], *twiddles(size), re[:1], im[:1])
+        value = np.empty(size)
+        value[:width] = (re[0] - im[0]) / size
+        value[width:] = ((re[0] + im[0]) / size)[1:-1][::-1]
+        stages = 28 * math.log2(size)
+        error = (2 * stages + 8) * norms[0] * norms[1] + 2 * (stages + 4) * norms.min()
+        kept = np.maximum(value[:length], 0.0) + 1.01 * UNIT_ROUNDOFF * error + 1e-290
+        exponent = float(logs.sum()) - tilt * multiples(0, length, self.step)
+        inexact = 1 + 64 * UNIT_ROUNDOFF * (np.abs(exponent) + float(np.abs(logs).sum()) + 8)
+        with np.errstate(over="ignore"):
+            mass = kept * np.exp(exponent) * inexact * _UP
+        mass = np.minimum(mass, self.finite * other.finite * _UP)
+        found = DominatingPair(self.step, self.base + other.base, mass, self._infinite(other))
+        return found.normalised()
+
+    def normalised(self) -> DominatingPair:
+        """The pair of the convex hull of this profile and of delta <= 1: of total mass one."""
+        value = self.profile(self.base, len(self.mass))
+        return DominatingPair.from_profile(value, base=self.base, step=self.step)
+
+    def _infinite(self, other: DominatingPair) -> float:
+        either = self.infinite * (other.finite + other.infinite) + self.finite * other.infinite
+        return min(either * _UP, 2.0)
+
+    def _nothing(self, other: DominatingPair) -> DominatingPair:
+        return DominatingPair(
+            self.step, self.base + other.base, np.zeros(1), self._infinite(other)
+        )
+
+    def trimmed(self, *, tilt: float, share: float, spare: float) -> DominatingPair:
+        """Without long tails: losses at the bottom are raised while their tilted mass stays below
+        ``share`` of all; at the top they become infinite while their mass stays below ``spare``."""
+        with np.errstate(divide="ignore"):
+            tilted = np.log(self.mass) + tilt * multiples(0, len(self.mass), self.step)
+        weight = np.exp(tilted - tilted.max(initial=-1e300))
+        below = np.cumsum(weight)
+        first = int(np.searchsorted(below, share * below[-1]))
+        above = np.cumsum(self.mass[::-1])
+        last = len(self.mass) - int(np.searchsorted(above, spare))
+        last = max(last, first + 1)
+        mass = self.mass[first:last].copy()
+        mass[0] += float(self.mass[:first].sum()) * _UP
+        more = float(self.mass[last:].sum()) * _UP
+        return DominatingPair(self.step, self.base + first, mass, (self.infinite + more) * _UP)
+
+    def coarser(self) -> DominatingPair:
+        """On a grid of twice the step: every second loss is split between its neighbours."""
+        begin, mass = self.base, self.mass
+        if begin % 2:
+            begin, mass = begin - 1, np.concatenate([[0.0], mass])
+        mass = np.concatenate([mass, np.zeros(2 - len(mass) % 2)])
+        if len(mass) % 2:
+            mass = np.concatenate([mass, [0.0]])
+        even, odd = mass[0::2].copy(), mass[1::2]
+        right = odd / (1 + math.exp(-self.step)) * (1 + 64 * UNIT_ROUNDOFF)
+        even += (odd - np.minimum(right, odd)) * (1 + 64 * UNIT_ROUNDOFF) + odd * 64 * UNIT_ROUNDOFF
+        even = np.concatenate([even, [0.0]])
+        even[1:] += right
+        return DominatingPair(2 * self.step, begin // 2, even * (1 + 1e-15), self.infinite)
+
+    def power(self, times: int, *, tilt: float, tolerance: float, spare: float) -> DominatingPair:
+        """The product of ``times`` copies; ``tolerance`` bounds, roughly, the relative error that
+        coarser grids add, ``spare`` the mass that may become infinite."""
+        base, out, left, taken = self, None, times, 1
+        while True:
+            if left & 1:
+                out = base if out is None else _aligned(out, base).composed(base, tilt)
+                share = 1e-9 * tolerance
+                out = out.trimmed(tilt=tilt, share=share, spare=spare / times)
+            left >>= 1
+            if not left:
+                return out
+            base = base.composed(base, tilt).trimmed(
+                tilt=tilt, share=1e-9 * tolerance, spare=spare * taken / times / 4
+            )
+            taken *= 2
+            while tilt**2 * base.step**2 * times / (4 * taken) < tolerance and len(base.mass) > 512:
+                base = base.coarser()
+
+
+def _aligned(pair: DominatingPair, other: DominatingPair) -> DominatingPair:
+    while pair.step < other.step:
+        pair = pair.coarser()
+    return pair
