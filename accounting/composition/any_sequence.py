@@ -1,59 +1,255 @@
-"""delta(eps) of T releases in which one user's values change in any way, from above."""
+"""delta(eps) of T releases in which one user's value may change differently every time.
+
+From above by the backward induction of releases.md (Theorem 2) for a few releases, and by a power
+of the dominating pair of all changes (Theorem 3) for many; from below by one fixed sequence of
+changes, the witness.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
-from accounting.arrays import FloatArray
+from accounting.arrays import FloatArray, multiples
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
+from accounting.errors import AccountingError
+from accounting.evaluate import evaluate
 from accounting.workload import Workload
 
+Report = Callable[[str], None]
+MOST_RELEASES = 10_000
 MOST_STEPS = 8
 """Releases up to which every one is a step of the induction; more are a power of the envelope."""
-_MOST_KINDS = 48
-_SAME = 1e-3
+_COARSEST = 0.02
+"""Relative gap that the first grid is made for."""
+_FINEST = 1e-5
+_MOST_KINDS = 64
+_MIXED_KINDS = 3
+"""Kinds of changes whose mixtures are tried as witnesses of many releases."""
+_ALIKE, _TINY = 1e-3, 1e-7
+"""A profile joins a kind that it exceeds by at most this share, or by this share of the kind's
+tilted peak: joining costs about as much in delta."""
 
 
-def upper_bound(
-    workload: Workload, eps: float, releases: int, *, gap: float = 0.01, finer: float = 1.0
-) -> float:
-    profiles = change_profiles(workload, eps, releases, gap=gap, finer=finer)
-    kinds = grouped(profiles, 1 if releases > MOST_STEPS else _MOST_KINDS)
-    pairs = [
-        DominatingPair.from_profile(row, base=profiles.base, step=profiles.step) for row in kinds
-    ]
-    tilt = profiles.tilt
+Times = tuple[int, int]
+"""The index of a change in its workload, and how often it is made."""
+
+
+@dataclass(frozen=True)
+class SequenceBounds:
+    """``lower`` is what the ``witness`` attains; no sequence, however adaptive, exceeds ``upper``.
+
+    ``settled`` says that a finer grid would not lower ``upper`` by much.
+    """
+
+    lower: float
+    upper: float
+    witness: tuple[Times, ...]
+    settled: bool
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Profiles such that every change lies below one of them; the change that founded each."""
+
+    profiles: Profiles
+    value: FloatArray
+    founder: tuple[int, ...]
+
+    @cached_property
+    def envelope(self) -> DominatingPair:
+        """Of all changes together."""
+        return self.pair(self.value.max(axis=0))
+
+    def pairs(self) -> list[DominatingPair]:
+        return [self.pair(row) for row in self.value]
+
+    def pair(self, row: FloatArray) -> DominatingPair:
+        return DominatingPair.from_profile(row, base=self.profiles.base, step=self.profiles.step)
+
+
+def sequence_bounds(
+    less: Workload,
+    more: Workload,
+    eps: float,
+    releases: int,
+    *,
+    gap: float,
+    claim: float | None = None,
+    report: Report | None = None,
+) -> SequenceBounds:
+    """Bounds on delta(eps) of any ``releases`` changes of one user.
+
+    ``less`` and ``more`` are all changes in one release, with at most and at least the true noise:
+    the upper bound comes from ``less``, the lower one from ``more``.  Once the bounds decide
+    ``claim`` the grid is not refined further than to a percent.
+    """
+    watch = report or (lambda _: None)
+    upper, width, lower, settled = 1.0, _COARSEST, 0.0, False
+    witness: tuple[Times, ...] | None = None
+    before = math.inf
+    while True:
+        watch(f"{releases:,} releases of {less.pairs:,} changes, grid for a gap of {width:.0e}")
+        kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
+        found = _upper(kinds, eps, releases, width)
+        upper = min(upper, found)
+        if witness is None:
+            witness = _witness(kinds, eps, releases, width)
+            lower = _lower(more, witness, eps, gap=max(gap, 1e-3), report=report)
+        # the error of the grid is proportional to the gap it is made for
+        settled = before - found <= 3 * gap * found
+        decided = claim is not None and (upper <= claim or lower > claim)
+        if settled or (decided and width <= _COARSEST) or width <= _FINEST:
+            return SequenceBounds(lower, max(upper, lower), witness, settled)
+        before = found
+        width /= 8
+
+
+def _kinds(profiles: Profiles, eps: float) -> _Kinds:
+    """Changes with similar profiles are taken together; the largest ones found the kinds."""
+    # a loss above eps settles the matter: more of it weighs no more
+    below = multiples(profiles.base, profiles.size, profiles.step) - eps
+    weight = np.exp(profiles.tilt * np.minimum(below, 0.0))
+    value = np.empty((_MOST_KINDS, profiles.size))
+    peak = np.empty(_MOST_KINDS)
+    founder: list[int] = []
+    for chosen, rows in profiles.blocks():
+        for q, row in zip(chosen.tolist(), rows, strict=True):
+            n = len(founder)
+            if n:
+                excess = row - value[:n] * (1 + _ALIKE)
+                over = (np.maximum(excess, 0.0) * weight).max(axis=1) - _TINY * peak[:n]
+                best = int(np.argmin(over))
+                if over[best] <= 0 or n == _MOST_KINDS:
+                    value[best] = np.maximum(value[best], row)
+                    continue
+            value[n], peak[n] = row, float((row * weight).max())
+            founder.append(q)
+    return _Kinds(profiles, value[: len(founder)], tuple(founder))
+
+
+def _upper(kinds: _Kinds, eps: float, releases: int, gap: float) -> float:
     if releases > MOST_STEPS:
-        (pair,) = pairs
-        return pair.power(releases, tilt=tilt, tolerance=gap / 8, spare=0.0).delta(eps)
-    so_far = DominatingPair.from_profile(kinds.max(axis=0), base=profiles.base, step=profiles.step)
+        return kinds.envelope.power(releases, eps=eps, tolerance=gap / 8).delta(eps)
+    pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
+    later = _later(kinds, pairs, releases, tilt)[-1]
+    return max(pair.composed(later, tilt).delta(eps) for pair in pairs)
+
+
+def _later(
+    kinds: _Kinds, pairs: list[DominatingPair], releases: int, tilt: float
+) -> list[DominatingPair]:
+    """What 1, 2, ..., releases - 1 releases can add up to (H of Theorem 2)."""
+    found = [kinds.envelope]
     for _ in range(releases - 2):
-        so_far = step(pairs, so_far, tilt)
-    return max(pair.composed(so_far, tilt).delta(eps) for pair in pairs)
+        found.append(_step(pairs, found[-1], tilt))
+    return found
 
 
-def step(pairs, so_far, tilt):
+def _step(
+    pairs: list[DominatingPair], so_far: DominatingPair, tilt: float
+) -> DominatingPair:
+    """One release before those of ``so_far``: the best change for every eps (Theorem 2)."""
     products = [pair.composed(so_far, tilt) for pair in pairs]
-    first = min(p.base for p in products)
-    count = max(p.base + len(p.mass) for p in products) - first
-    value = np.max([p.profile(first, count) for p in products], axis=0)
+    first = min(product.base for product in products)
+    count = max(product.base + len(product.mass) for product in products) - first
+    value = products[0].profile(first, count)
+    for product in products[1:]:
+        np.maximum(value, product.profile(first, count), out=value)
     return DominatingPair.from_profile(value, base=first, step=so_far.step)
 
 
-def grouped(profiles: Profiles, most: int) -> FloatArray:
-    """Profiles such that each change lies below one of them."""
-    weight = np.exp(profiles.tilt * profiles.step * np.arange(profiles.size))
-    kinds: list[FloatArray] = []
-    for _, rows in profiles.blocks():
-        for row in rows:
-            for i, kind in enumerate(kinds):
-                if (row <= kind * (1 + _SAME)).all() or len(kinds) >= most:
-                    kinds[i] = np.maximum(kind, row)
-                    break
-            else:
-                kinds.append(row.copy())
-    return np.array(kinds)
+def _witness(kinds: _Kinds, eps: float, releases: int, gap: float) -> tuple[Times, ...]:
+    """A fixed sequence that looks bad; nothing rests on how it was found."""
+    times = _few(kinds, eps, releases) if releases <= MOST_STEPS else _many(kinds, eps, releases)
+    return tuple((kinds.founder[kind], count) for kind, count in times.items())
+
+
+def _few(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
+    """Every release takes the worst change beside the best that is left for later ones; then one
+    change after another is exchanged."""
+    pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
+    mixed: list[int] = []
+    so_far: DominatingPair | None = None
+    for later in [*_later(kinds, pairs, releases, tilt)[::-1], None]:
+        rest = [part for part in (so_far, later) if part is not None]
+        beside = rest[0] if len(rest) == 1 else rest[0].composed(rest[1], tilt)
+        found = [pair.composed(beside, tilt).delta(eps) for pair in pairs]
+        mixed.append(int(np.argmax(found)))
+        last = pairs[mixed[-1]]
+        so_far = last if so_far is None else so_far.composed(last, tilt)
+    best = _ascent(pairs, mixed, eps, tilt)
+    return {kind: best.count(kind) for kind in sorted(set(best))}
+
+
+def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
+    """The same change every time, or two in turn."""
+    pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
+
+    def powered(kind: int, times: int) -> DominatingPair:
+        return pairs[kind].power(times, eps=eps * times / releases, tolerance=0.01)
+
+    same = np.array([powered(kind, releases).delta(eps) for kind in range(len(pairs))])
+    order = np.argsort(-same)[: 2 * _MIXED_KINDS].tolist()
+    best, times = float(same[order[0]]), {order[0]: releases}
+    half = releases // 2
+    for first, second in combinations(order, 2):
+        one, two = powered(first, half), powered(second, releases - half)
+        found = one.matched(two).composed(two.matched(one), tilt).delta(eps)
+        if found > best:
+            best, times = found, {first: half, second: releases - half}
+    return times
+
+
+def _ascent(
+    pairs: list[DominatingPair], mixed: list[int], eps: float, tilt: float
+) -> list[int]:
+    """Exchange one change after another for the one that is worst beside the others."""
+    best, position, unchanged = 0.0, 0, 0
+    while unchanged < len(mixed):
+        others = [pairs[kind] for i, kind in enumerate(mixed) if i != position]
+        rest = others[0]
+        for pair in others[1:]:
+            rest = rest.composed(pair, tilt)
+        found = [pair.composed(rest, tilt).delta(eps) for pair in pairs]
+        kind = int(np.argmax(found))
+        unchanged = 0 if found[kind] > best * (1 + 1e-9) else unchanged + 1
+        if found[kind] > best:
+            best, mixed[position] = found[kind], kind
+        position = (position + 1) % len(mixed)
+    return mixed
+
+
+def _lower(
+    more: Workload,
+    witness: tuple[Times, ...],
+    eps: float,
+    *,
+    gap: float,
+    report: Report | None,
+) -> float:
+    try:
+        return float(evaluate(sequence(more, witness), eps, gap=gap, report=report).lower.max())
+    except AccountingError:
+        return 0.0  # no lower bound is a true one
+
+
+def sequence(workload: Workload, witness: tuple[Times, ...]) -> Workload:
+    """The one pair of views of a fixed sequence of changes, one after the other."""
+    common = math.gcd(*(times for _, times in witness))
+    pieces = [
+        workload.factor[workload.start[q] : workload.start[q + 1]]
+        for q, times in witness
+        for _ in range(times // common)
+    ]
+    factor = np.concatenate(pieces)
+    whole = replace(
+        workload, start=np.array([0, len(factor)]), factor=factor, releases=common
+    )
+    return whole.subset(np.array([0]))

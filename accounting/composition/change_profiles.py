@@ -21,7 +21,7 @@ from accounting.noise import UNIT_ROUNDOFF
 from accounting.pair_terms import PairTerms
 from accounting.parallel import in_chunks
 from accounting.spectra import Spectra, transform, twiddles
-from accounting.survey import Outlook, Plan, Survey, choose, outlook
+from accounting.survey import COARSEST_STEP, Outlook, Plan, Survey
 from accounting.tilting import tilt_factors
 from accounting.workload import Workload
 
@@ -29,6 +29,10 @@ _BLOCK = 32
 """Changes whose laws are in memory at a time."""
 _OUTSIDE = 1e-11
 """Share of the tilted mass of one release that the window may leave out, by the coarse survey."""
+
+_WIDENINGS = 5
+_STEEPEST = 4.0
+"""Of the tilts that place the lower end of the window, relative to 1 + the tilt in use."""
 
 
 @dataclass(frozen=True)
@@ -39,57 +43,93 @@ class Profiles:
     step: float
     tilt: float
     size: int
-    pairs: int
+    order: IntArray
     rows: Callable[[IntArray], FloatArray]
 
     def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        for begin in range(0, self.pairs, _BLOCK):
-            chosen = np.arange(begin, min(begin + _BLOCK, self.pairs))
+        """All changes, the largest ones first."""
+        for begin in range(0, len(self.order), _BLOCK):
+            chosen = self.order[begin : begin + _BLOCK]
             yield chosen, self.rows(chosen)
 
 
-def change_profiles(
-    workload: Workload, eps: float, releases: int, *, gap: float, finer: float
-) -> Profiles:
-    """For a question about ``releases`` releases at ``eps``; ``gap`` and ``finer`` set the grid."""
-    many = replace(workload, releases=releases)
+def change_profiles(workload: Workload, eps: float, releases: int, *, gap: float) -> Profiles:
+    """For a question about ``releases`` releases at ``eps``; the grid should add no more than about
+    ``gap`` of its delta."""
+    many, one = replace(workload, releases=releases), replace(workload, releases=1)
     tables, seen, look, _ = look_closely(many, eps, 1e-18, 0.2 * gap, 1.0, 0.0, math.inf, 0.0)
-    delta = max(look.total, 1e-300)
-    largest = min(1 << 20, 1 << (MEMORY_LIMIT // (16 * (workload.factors + 64))).bit_length() - 1)
-    coarse = choose(
-        seen, look, eps=eps, gap=gap, finer=finer, delta=delta, largest_size=largest
-    )
-    plan = _one_release(coarse, seen, outlook(replace(workload, releases=1), seen, eps), largest)
-    one = replace(workload, releases=1)
-    rows, central_rows, factors = tilt_factors(one, tables, plan)
-    terms = PairTerms.of(one, factors, plan)
+    for widened in range(_WIDENINGS):
+        plan = _plan(one, seen, look, eps, releases, gap, 1.5**widened)
+        rows, central_rows, factors = tilt_factors(one, tables, plan)
+        terms = PairTerms.of(one, factors, plan)
+        if float(terms.outside.max()) <= 1e3 * _OUTSIDE:
+            break
     spectra = transform(one, rows, central_rows, plan, np.arange(one.pairs))
     worker = _Inverse(one, plan, spectra, terms)
-    return Profiles(plan.origin, plan.step, plan.tilt, plan.size, one.pairs, worker.rows)
+    order = np.argsort(-(terms.chernoff + terms.not_kept), kind="stable")
+    return Profiles(plan.origin, plan.step, plan.tilt, plan.size, order, worker.rows)
 
 
-def _one_release(plan: Plan, seen: Survey, look: Outlook, largest: int) -> Plan:
-    """The same grid and tilt with a window for the loss of one release."""
-    a = int(np.flatnonzero(seen.tilts == plan.tilt)[0])
-    tilts, log_m = seen.tilts, look.log_moment
-    log_tail = math.log(_OUTSIDE)
+def _plan(
+    one: Workload,
+    seen: Survey,
+    look: Outlook,
+    eps: float,
+    releases: int,
+    gap: float,
+    widened: float,
+) -> Plan:
+    """A grid for the loss of one release, with the tilt and the precision of all ``releases``.
+
+    Rules of thumb, as in survey.py: the bounds hold whatever they say.
+    """
+    tilts, log_m = seen.tilts, one.sum_over_pairs(seen.log_moment)
+    largest = np.where(np.isfinite(log_m), log_m, -math.inf).max(axis=0)
+    largest[largest == -math.inf] = math.inf
+    a = max(1, int(np.argmin(releases * largest - tilts * eps)))
+    tilt = float(tilts[a])
+    # every split of every release adds variance to the loss
+    step = min(COARSEST_STEP, math.sqrt(gap / (look.splits * tilt * (1 + tilt))))
+    spare = 1e-3 * gap * max(look.total, 1e-300) / releases
     with np.errstate(invalid="ignore", divide="ignore"):
-        edge = (log_m - log_m[:, [a]] - log_tail) / (tilts - tilts[a])
-    edge[~np.isfinite(edge)] = math.nan
-    below = np.where(np.isnan(edge[:, :a]), -math.inf, edge[:, :a])
-    above = np.where(np.isnan(edge[:, a + 1 :]), math.inf, edge[:, a + 1 :])
-    low = max(float(below.max(axis=1, initial=-1e3).min()), -1e3)
-    high = float(np.minimum(above.min(axis=1, initial=math.inf), look.top).max())
-    cells = (high - low) / plan.step + 4 * look.splits + 8
+        # what lies above the window counts as infinite, in every release
+        above = np.where(tilts > 0, (log_m - math.log(spare)) / tilts, math.inf)
+        above[np.isnan(above)] = math.inf
+        proved_by = np.unique(np.argmin(above, axis=1))
+        high = float(np.minimum(above.min(axis=1), one_top(one, seen)).max())
+        # the reversed change has the same losses with the other sign, and e^loss times the mass
+        level = math.log(_OUTSIDE) + float(log_m[:, a].min())
+        drop = (largest - level) / (1 + tilt + tilts)
+    gentle = tilts <= _STEEPEST * (1 + tilt)  # steeper ones see outcomes that never happen
+    b = int(np.argmin(np.where(np.isfinite(drop) & gentle, drop, math.inf)))
+    low, high = -float(drop[b]) * widened, high * widened
+    cells = (high - low) / step + 4 * look.splits / releases + 8
     size = 1 << max(8, math.ceil(math.log2(cells)))
-    if size > largest:
+    most = MEMORY_LIMIT // (16 * (one.factors + 64))
+    if size > most:
         raise TooLarge(
-            f"the changes of one release need a grid of {size:,} points, more than {largest:,}"
+            f"the losses of {one.pairs:,} changes need a grid of {size:,} points, and "
+            f"{MEMORY_LIMIT >> 20} MiB hold {most:,}: ask for a larger eps or delta"
         )
-    origin = math.floor(low / plan.step) - 2
-    furthest = max(abs(origin), abs(origin + size)) * plan.step
-    others = tilts[(tilts != plan.tilt) & (tilts <= 4 * plan.tilt)]
-    return replace(plan, eps=furthest, size=size, origin=origin, others=others)
+    origin = math.floor(low / step) - 2
+    proved_by = np.unique(np.concatenate([proved_by[proved_by > a][:: len(proved_by) // 8 + 1], [a + 1, a + 2]]))
+    higher = tilts[proved_by[proved_by < len(tilts)]]
+    return Plan(
+        eps=max(abs(origin), abs(origin + size)) * step,
+        step=step,
+        size=size,
+        origin=origin,
+        tilt=tilt,
+        others=np.concatenate([-1 - tilts[b] * np.array([1.0, 0.5, 0.2, 0.0]), higher]),
+        first=math.floor((2 * low - 1) / step),
+        top=seen.top,
+        central_top=seen.central_top,
+    )
+
+
+def one_top(one: Workload, seen: Survey) -> FloatArray:
+    """The largest finite loss of every change after capping."""
+    return one.sum_over_pairs(seen.top[:, None])[:, 0]
 
 
 class _Inverse:

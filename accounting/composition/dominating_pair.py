@@ -74,6 +74,29 @@ class DominatingPair:
         out *= 1 + (6 * len(mass) + 32) * UNIT_ROUNDOFF
         return np.asarray(np.minimum(out[:count], 1.0))
 
+    def saddle(self, eps: float, times: int) -> float:
+        """The tilt under which ``times`` losses add up to about ``eps``."""
+
+        losses = self.losses
+
+        def mean(tilt: float) -> float:
+            tilted = self._log_mass + tilt * losses
+            weight = np.exp(tilted - tilted.max())
+            return float(weight @ losses / weight.sum())
+
+        low, high = 0.0, 1.0
+        while mean(high) * times < eps and high < 1e6:
+            high *= 2
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if mean(middle) * times < eps else (low, middle)
+        return high
+
+    @cached_property
+    def _log_mass(self) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.mass))
+
     def composed(self, other: DominatingPair, tilt: float) -> DominatingPair:
         """The product of both pairs (releases.md, Lemma 6).
 
@@ -143,22 +166,6 @@ class DominatingPair:
             self.step, self.base + other.base, np.zeros(1), self._infinite(other)
         )
 
-    def trimmed(self, *, tilt: float, share: float, spare: float) -> DominatingPair:
-        """Without long tails: losses at the bottom are raised while their tilted mass stays below
-        ``share`` of all; at the top they become infinite while their mass stays below ``spare``."""
-        with np.errstate(divide="ignore"):
-            tilted = np.log(self.mass) + tilt * multiples(0, len(self.mass), self.step)
-        weight = np.exp(tilted - tilted.max(initial=-1e300))
-        below = np.cumsum(weight)
-        first = int(np.searchsorted(below, share * below[-1]))
-        above = np.cumsum(self.mass[::-1])
-        last = len(self.mass) - int(np.searchsorted(above, spare))
-        last = max(last, first + 1)
-        mass = self.mass[first:last].copy()
-        mass[0] += float(self.mass[:first].sum()) * _UP
-        more = float(self.mass[last:].sum()) * _UP
-        return DominatingPair(self.step, self.base + first, mass, (self.infinite + more) * _UP)
-
     def coarser(self) -> DominatingPair:
         """On a grid of twice the step: every second loss is split between its neighbours."""
         begin, mass = self.base, self.mass
@@ -174,27 +181,53 @@ class DominatingPair:
         even[1:] += right
         return DominatingPair(2 * self.step, begin // 2, even * (1 + 1e-15), self.infinite)
 
-    def power(self, times: int, *, tilt: float, tolerance: float, spare: float) -> DominatingPair:
-        """The product of ``times`` copies; ``tolerance`` bounds, roughly, the relative error that
-        coarser grids add, ``spare`` the mass that may become infinite."""
-        base, out, left, taken = self, None, times, 1
+    def power(self, times: int, *, eps: float, tolerance: float) -> DominatingPair:
+        """The product of ``times`` copies, by squaring, for its delta at about ``eps``.
+
+        ``tolerance`` is, roughly, the relative error in delta that coarser grids and shorter tails
+        may add; they only add.
+        """
+        tilt = self.saddle(eps, times)
+        log_delta = times * self._log_moment(tilt) - tilt * eps
+        spare = 1e-3 * tolerance * math.exp(max(min(log_delta, 0.0), -690.0))
+        assert times >= 1
+        factor, taken = self._short(tilt, tolerance / times, spare / times), 1
+        out: DominatingPair | None = None
         while True:
-            if left & 1:
-                out = base if out is None else _aligned(out, base).composed(base, tilt)
-                share = 1e-9 * tolerance
-                out = out.trimmed(tilt=tilt, share=share, spare=spare / times)
-            left >>= 1
-            if not left:
+            if times // taken % 2:
+                out = factor if out is None else out.matched(factor).composed(factor, tilt)
+                out = out._short(tilt, tolerance, spare)
+            if 2 * taken > times:
+                assert out is not None
                 return out
-            base = base.composed(base, tilt).trimmed(
-                tilt=tilt, share=1e-9 * tolerance, spare=spare * taken / times / 4
-            )
+            factor = factor.composed(factor, tilt)
             taken *= 2
-            while tilt**2 * base.step**2 * times / (4 * taken) < tolerance and len(base.mass) > 512:
-                base = base.coarser()
+            factor = factor._short(tilt, tolerance * taken / times, spare * taken / times)
+            # a coarser step adds variance to each of times / taken factors
+            while (tilt * factor.step) ** 2 * times < 4 * taken * tolerance / 8:
+                factor = factor.coarser()
 
+    def _log_moment(self, tilt: float) -> float:
+        tilted = self._log_mass + tilt * self.losses
+        peak = float(tilted.max())
+        return peak + math.log(float(np.exp(tilted - peak).sum()))
 
-def _aligned(pair: DominatingPair, other: DominatingPair) -> DominatingPair:
-    while pair.step < other.step:
-        pair = pair.coarser()
-    return pair
+    def _short(self, tilt: float, tolerance: float, spare: float) -> DominatingPair:
+        """Without the lowest losses, whose tilted mass is far below ``tolerance``, and without the
+        highest ones, which become infinite with a mass of about ``spare``."""
+        tilted = self._log_mass + tilt * multiples(0, len(self.mass), self.step)
+        weight = np.cumsum(np.exp(tilted - tilted.max()))
+        first = int(np.searchsorted(weight, 1e-3 * tolerance * weight[-1]))
+        last = len(weight) - int(np.searchsorted(np.cumsum(self.mass[::-1]), spare))
+        last = max(last, first + 1)
+        mass = self.mass[first:last].copy()
+        mass[0] += float(self.mass[:first].sum()) * _UP
+        above = float(self.mass[last:].sum()) * _UP
+        return DominatingPair(self.step, self.base + first, mass, (self.infinite + above) * _UP)
+
+    def matched(self, other: DominatingPair) -> DominatingPair:
+        """On the grid of ``other``, if that is coarser; steps differ by powers of two."""
+        pair = self
+        while pair.step < other.step:
+            pair = pair.coarser()
+        return pair
