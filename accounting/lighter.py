@@ -29,6 +29,8 @@ the noise takes many minutes."""
 _FINE = 4096
 """Bits, more than any p of a file has."""
 _MOST = 1 << 16
+_MIXED = 1000.0
+"""How far below the claim estimates of one change must lie where different ones may follow."""
 
 
 def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
@@ -70,19 +72,23 @@ def heavy(mechanism: Mechanism) -> bool:
         )
 
 
-def light_enough(mechanism: Mechanism, eps: float, releases: int, claim: float) -> int:
+def light_enough(
+    mechanism: Mechanism, eps: float, releases: int, claim: float, *, same_change: bool
+) -> int:
     """By how much the odds may be divided with delta still well below ``claim``, by estimates; 1 if
-    they should stay."""
+    they should stay.
+
+    The estimates are of the same change every time; any sequence of them is allowed for.
+    """
     probability("claim", claim)
     factor = 1
     while factor < _MOST:
         try:
             less = configuration(lightened(mechanism, 4 * factor), noise="less")
-            protocol = Protocol(less, releases)
-            found = _estimate(protocol.workload, eps, claim)
+            found = _estimate(Protocol(less, releases).workload, eps, claim)
         except AccountingError:
             return factor
-        if not found < claim / 10:
+        if not found < claim / (10 if releases == 1 or same_change else _MIXED):
             return factor
         factor *= 4
     return factor

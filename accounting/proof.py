@@ -22,6 +22,7 @@ import numpy as np
 
 from accounting.arrays import IntArray
 from accounting.checks import not_negative
+from accounting.composition.any_sequence import sequence_bounds
 from accounting.enclosure import Enclosure
 from accounting.errors import AccountingError, InvalidFamily, InvalidParameter, Undecided
 from accounting.family import Family
@@ -39,6 +40,10 @@ LARGEST_BALL = 128
 """Of max_value: beyond it ``auto`` means ``mixed``."""
 MOST_RELEASES = 4
 """Beyond them ``auto`` means ``fast``: high powers of polynomials over balls take minutes."""
+LARGEST_BALL_OF_ANY = 24
+"""Of max_value: beyond it ``auto`` means ``fast`` for several releases with any changes."""
+MOST_ANY = 10_000
+"""Releases with any changes."""
 FAST = "fast"
 _LARGEST_EPS = 500.0
 _OPINIONS = 64
@@ -58,6 +63,8 @@ class Proof:
     covered: Mapping[str, int]
     precision: int
     deviation: float
+    worst_sequence: tuple[tuple[Pair, int], ...] = ()
+    """For any sequence of changes: those that attain the lower bound, and how often each."""
     lighter: bool = False
     """Whether this is a proof for less noise, which gives no lower bound (lighter.py)."""
 
@@ -67,6 +74,7 @@ def prove(
     eps: float,
     *,
     releases: int = 1,
+    same_change: bool = False,
     tier: Tier = "auto",
     gap: float = GAP,
     claim: float | None = None,
@@ -75,21 +83,24 @@ def prove(
 ) -> Proof:
     """Bounds on delta(eps); refined to ``gap``, or to a percent once ``claim`` is decided.
 
+    Several ``releases`` cover any sequence of changes of one user, chosen adaptively
+    (composition/releases.md), or with ``same_change`` only the same change in each of them.
     ``auto`` is ``light`` where all the noise would take very long.
     """
     eps = not_negative("eps", eps)
     if tier not in get_args(Tier):
         raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
-    notary = Notary(mechanism, releases)
+    notary = Notary(mechanism, releases, same_change)
     light = tier == "light" or (tier == "auto" and heavy(mechanism))
     tier = "auto" if tier == "light" else tier
     if light and claim is not None and notary.disclosed is None:
-        factor = light_enough(mechanism, eps, releases, claim)
+        factor = light_enough(mechanism, eps, releases, claim, same_change=same_change)
         if factor > 1:
             less = prove(
                 lightened(mechanism, factor),
                 eps,
                 releases=releases,
+                same_change=same_change,
                 tier=tier,
                 gap=1.0,
                 claim=claim,
@@ -102,11 +113,25 @@ def prove(
 
     def guess() -> float:
         try:
-            return _protocol(mechanism, "less", releases).delta(eps, gap=0.5).enclosure.upper
+            less = _protocol(mechanism, "less", releases, same_change)
+            return less.delta(eps, gap=0.5).enclosure.upper
         except AccountingError:
             return 1.0
 
-    if tier == "auto":
+    thinned = _thinned(mechanism, eps, releases, gap * (1e-6 if claim is None else claim))
+    if notary.any_sequence and releases > MOST_ANY:
+        raise InvalidParameter(
+            f"releases = {releases:,} is more than {MOST_ANY:,}, the most for any sequence of "
+            "changes; ask for fewer, or for --same-change if that is what is meant"
+        )
+    if notary.any_sequence and tier == "mixed":
+        raise InvalidParameter(
+            f"tier = 'mixed' proves pairs one by one, which {releases:,} releases with any changes "
+            "are not: take ball or fast"
+        )
+    if tier == "auto" and notary.any_sequence:
+        tier = "ball" if thinned or mechanism.max_value <= LARGEST_BALL_OF_ANY else "fast"
+    elif tier == "auto":
         tier = "ball" if mechanism.max_value <= LARGEST_BALL else "mixed"
         if releases > MOST_RELEASES:
             tier = "fast"
@@ -114,8 +139,11 @@ def prove(
         found = notary.enclose(
             eps, gap=gap, claim=claim, guess=guess, deadline=deadline, report=report
         )
-        return _by_notary(found)
-    if _thinned(mechanism, eps, releases, gap * (1e-6 if claim is None else claim)):
+        proof = _by_notary(found)
+        if notary.any_sequence and not thinned and not found.worst_sequence and found.exact:
+            return _with_witness(proof, mechanism, releases, claim, report)
+        return proof
+    if thinned:
         raise Undecided(
             "the fast evaluators know the whole central noise only, not that of a fraction of the "
             "users: ask for --tier ball"
@@ -126,6 +154,8 @@ def prove(
         if report is not None:
             report(text)
 
+    if notary.any_sequence:
+        return _fast_any(mechanism, eps, releases, claim, gap, watch)
     loose = tier == "mixed" and claim is None
     fast = _fast(mechanism, eps, releases, claim, LOOSE if loose else gap, watch)
     if tier == "fast":
@@ -154,17 +184,23 @@ def unprotected(mechanism: Mechanism) -> str:
 
 
 def satisfied_eps(
-    mechanism: Mechanism, delta: float, releases: int = 1, report: Report | None = None
+    mechanism: Mechanism,
+    delta: float,
+    releases: int = 1,
+    report: Report | None = None,
+    *,
+    same_change: bool = False,
 ) -> Enclosure | None:
     """The smallest eps with delta(eps) <= delta, enclosed to about a thousandth; None if there is
     none or it cannot be found."""
-    if Notary(mechanism, releases).disclosed is not None:
+    notary = Notary(mechanism, releases, same_change)
+    if notary.disclosed is not None:
         return None
     try:
         if _thinned(mechanism, 1.0, releases, delta / 1000):
-            return _by_halving(Notary(mechanism, releases), delta, report)
-        less = _protocol(mechanism, "less", releases)
-        more = _protocol(mechanism, "more", releases)
+            return _by_halving(notary, delta, report)
+        less = _protocol(mechanism, "less", releases, same_change)
+        more = _protocol(mechanism, "more", releases, same_change)
         high = less.epsilon(delta, report=report)
         if less == more and _deviation(mechanism, 1.0, releases) == 0:
             return high
@@ -181,8 +217,10 @@ def satisfied_eps(
 
 def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosure | None:
     """The pair that looks worst at eps = 1 is followed alone; in the end all have to agree."""
-    worst = notary.enclose(1.0, gap=LOOSE, claim=delta, report=report).worst_pair
-    for pairs in ([worst], None):
+    attempts: list[list[Pair] | None] = [None]
+    if not notary.any_sequence:
+        attempts = [[notary.enclose(1.0, gap=LOOSE, claim=delta, report=report).worst_pair], None]
+    for pairs in attempts:
         low, high = 0.0, math.inf
         while high - low > 1e-3 * max(1.0, low):
             eps = (low + high) / 2 if high < math.inf else 2 * low + 1
@@ -208,8 +246,13 @@ def _deviation(mechanism: Mechanism, eps: float, releases: int) -> float:
         return above(mechanism.deviation(eps, releases))
 
 
-def _protocol(mechanism: Mechanism, noise: Literal["less", "more"], releases: int) -> Protocol:
-    return Protocol(configuration(mechanism, noise=noise), releases)
+def _protocol(
+    mechanism: Mechanism,
+    noise: Literal["less", "more"],
+    releases: int,
+    same_change: bool = False,
+) -> Protocol:
+    return Protocol(configuration(mechanism, noise=noise), releases, same_change)
 
 
 def _enough_central(mechanism: Mechanism) -> bool:
@@ -235,6 +278,55 @@ def _by_notary(found: Finding) -> Proof:
         covered={found.method: found.pairs},
         precision=found.precision,
         deviation=found.deviation,
+        worst_sequence=found.worst_sequence,
+    )
+
+
+def _with_witness(
+    proof: Proof, mechanism: Mechanism, releases: int, claim: float | None, report: Report | None
+) -> Proof:
+    """A lower bound by the fast evaluators, where the notary gives upper bounds only."""
+    try:
+        fast = _fast_any(mechanism, proof.eps, releases, claim, LOOSE, report)
+    except AccountingError:
+        return proof
+    return replace(
+        proof,
+        enclosure=Enclosure(fast.enclosure.lower, proof.enclosure.upper),
+        worst_pair=fast.worst_pair,
+        worst_sequence=fast.worst_sequence,
+    )
+
+
+def _fast_any(
+    mechanism: Mechanism,
+    eps: float,
+    releases: int,
+    claim: float | None,
+    gap: float,
+    report: Report | None,
+) -> Proof:
+    """Any sequence of changes by the fast evaluators."""
+    less, more = (_protocol(mechanism, noise, 1) for noise in ("less", "more"))
+    found = sequence_bounds(
+        less.workload, more.workload, eps, releases, gap=gap, claim=claim, report=report
+    )
+    deviation = _deviation(mechanism, eps, releases)
+    added = 0.0 if _enough_central(mechanism) else deviation
+    exact = less.configuration.family.exact
+    lower = found.lower if exact else 0.0
+    enclosure = _with_deviation(lower, found.upper, deviation, added)
+    labels = less.pairs
+    return Proof(
+        eps=eps,
+        enclosure=enclosure,
+        worst_pair=labels[found.witness[0][0]],
+        exact=exact,
+        met=enclosure.upper - enclosure.lower <= gap * enclosure.upper,
+        covered={FAST: len(labels)},
+        precision=53,
+        deviation=deviation,
+        worst_sequence=tuple((labels[q], times) for q, times in found.witness),
     )
 
 
@@ -264,8 +356,8 @@ def _fast(
     gap: float,
     report: Report | None,
 ) -> _Fast:
-    less = _protocol(mechanism, "less", releases)
-    more = _protocol(mechanism, "more", releases)
+    less = _protocol(mechanism, "less", releases, same_change=True)
+    more = _protocol(mechanism, "more", releases, same_change=True)
     deviation = _deviation(mechanism, eps, releases)
     added = 0.0 if _enough_central(mechanism) else deviation
     wanted = LOOSE

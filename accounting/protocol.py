@@ -15,6 +15,7 @@ import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
 from accounting.checks import gap_width, not_negative, probability, whole
+from accounting.composition.any_sequence import sequence_bounds
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
 from accounting.errors import InvalidParameter, TooLarge, Undecided
@@ -39,6 +40,9 @@ class Delta:
     ``enclosure.upper``.  ``exact`` is False for a family with more atoms than values: then only the
     upper bounds mean anything.
     ``met`` says whether the gap that was asked for was reached.
+
+    For several releases with any changes there are no bounds of single pairs; ``worst_sequence`` is
+    the fixed sequence that attains ``enclosure.lower``: changes, and how often each is made.
     """
 
     eps: float
@@ -49,14 +53,16 @@ class Delta:
     pairs: Sequence[tuple[int, ...]]
     lower: FloatArray
     upper: FloatArray
+    worst_sequence: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 @dataclass(frozen=True)
 class Protocol:
     """Evaluators for one configuration.
 
-    With ``releases`` = T every answer is for T releases in which the same user makes the same
-    change (exact_view.md, Theorem 3); changes that differ between releases are not covered.
+    With ``releases`` = T every answer is for T releases: one user's sequence of values is replaced
+    by any other, chosen adaptively (composition/releases.md).  With ``same_change`` it is only for
+    a user who makes the same change in every release (exact_view.md, Theorem 3).
 
     A pair is (j, k), the input j that becomes k; for vectors (the configuration has a dimension),
     (j, 0, 0, k) besides, the value j >= 1 of one coordinate that becomes k >= 1 of another.
@@ -64,9 +70,14 @@ class Protocol:
 
     configuration: Configuration
     releases: int = 1
+    same_change: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
+
+    @property
+    def any_sequence(self) -> bool:
+        return self.releases > 1 and not self.same_change
 
     @cached_property
     def workload(self) -> Workload:
@@ -105,13 +116,24 @@ class Protocol:
     def delta(
         self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
     ) -> Delta:
-        """delta(eps) over all ordered pairs; the worst one to relative gap ``gap``."""
+        """delta(eps) over all ordered pairs; the worst one to relative gap ``gap``.
+
+        For several releases with any changes the gap is that of the upper bound's grid: the lower
+        bound belongs to a fixed sequence, which an adaptive one may exceed by a few percent.
+        """
+        if self.any_sequence:
+            return self._any(eps, gap, absolute, report)
         return self._answer(self.workload, self.pairs, eps, gap, absolute, report)
 
     def pair(
         self, j: int, k: int, eps: float, *, gap: float = 0.01, absolute: float = 0.0
     ) -> Delta:
         """The divergence of the views under input j from those under input k."""
+        if self.any_sequence:
+            raise InvalidParameter(
+                f"({j}, {k}) is one change, and {self.releases} releases may have different ones: "
+                "ask with same_change=True"
+            )
         top = self.configuration.max_value
         j, k = whole("j", j, least=0), whole("k", k, least=0)
         for name, value in (("j", j), ("k", k)):
@@ -127,8 +149,29 @@ class Protocol:
     ) -> Delta:
         """delta(eps) for vectors with at most one non-zero coordinate."""
         vectors = replace(self.configuration, dimension=max(2, self.configuration.dimension))
-        return Protocol(vectors, self.releases).delta(
+        return replace(self, configuration=vectors).delta(
             eps, gap=gap, absolute=absolute, report=report
+        )
+
+    def _any(self, eps: float, gap: float, absolute: float, report: Report | None) -> Delta:
+        eps, gap = not_negative("eps", eps), gap_width(gap)
+        one = replace(self, releases=1)
+        found = sequence_bounds(
+            one.workload, one.workload, eps, self.releases, gap=gap, report=report
+        )
+        exact = self.configuration.family.exact
+        enclosure = Enclosure(found.lower if exact else 0.0, found.upper)
+        width = enclosure.upper - enclosure.lower
+        return Delta(
+            eps=eps,
+            enclosure=enclosure,
+            worst_pair=self.pairs[found.witness[0][0]],
+            exact=exact,
+            met=width <= max(gap * enclosure.upper, not_negative("absolute", absolute)),
+            pairs=(),
+            lower=np.zeros(0),
+            upper=np.zeros(0),
+            worst_sequence=tuple((self.pairs[q], times) for q, times in found.witness),
         )
 
     def _answer(
@@ -197,9 +240,11 @@ class Protocol:
                     return Enclosure(0.0, 0.0)
             elif found.enclosure.lower > delta:
                 low = trial
-            elif inner > 1e-6:
+            elif inner > 1e-6 and not self.any_sequence:
                 inner /= 8
                 continue
+            elif self.any_sequence:
+                return self._enclosed(low, high, trial, delta, gap, report)
             else:
                 raise Undecided(
                     f"delta at eps = {trial!r} is {found.enclosure}, too close to {delta!r} to "
@@ -217,6 +262,37 @@ class Protocol:
             f"no eps up to {low!r} has delta <= {delta!r}: some outcome gives the input away with "
             "a larger probability; add noise to the atoms with negative shifts"
         )
+
+
+    def _enclosed(
+        self,
+        low: float,
+        high: float | None,
+        between: float,
+        delta: float,
+        gap: float,
+        report: Report | None,
+    ) -> Enclosure:
+        """The eps of any sequence, where the bounds at ``between`` contain delta: from there up to
+        where the upper bound meets it, and down to where a fixed sequence exceeds it."""
+
+        def bounds(eps: float) -> Enclosure:
+            return self.delta(eps, gap=0.01, report=report).enclosure
+
+        top = high if high is not None else 2 * between
+        while bounds(top).upper > delta:
+            if top > 1e4:
+                raise Undecided(f"no eps up to {top!r} has delta <= {delta!r}")
+            top *= 2
+        first, last = between, top
+        while last - first > gap * max(last, 1.0) / 4:
+            middle = (first + last) / 2
+            first, last = (first, middle) if bounds(middle).upper <= delta else (middle, last)
+        begin, end = low, between
+        while end - begin > gap * max(end, 1.0) / 4:
+            middle = (begin + end) / 2
+            begin, end = (middle, end) if bounds(middle).lower > delta else (begin, middle)
+        return Enclosure(begin, last)
 
 
 def monotone(found: Sequence[Enclosure]) -> list[Enclosure]:

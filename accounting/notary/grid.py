@@ -187,6 +187,13 @@ class Grid:
             out = out.times(law.above(law.top - spare).power(times))
         return out.above(threshold)
 
+    def law(self, step: Step, side: Side) -> Factor:
+        """All losses of one step in one release."""
+        out = self._law(step[0], side)
+        for c in step[1:]:
+            out = out.times(self._law(c, side))
+        return out
+
     def _law(self, c: Change, side: Side) -> Factor:
         """All losses of one change in one release; many steps share it."""
         key = (c.pair, side)

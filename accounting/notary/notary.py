@@ -25,6 +25,7 @@ from accounting.notary.columns import UNIT, Columns, columns, silent_value
 from accounting.notary.grid import Change, Grid, Step, change, in_time, label
 from accounting.notary.mechanism import Atom, Mechanism, Pair
 from accounting.notary.processes import in_processes
+from accounting.notary.sequences import SequenceFinding, sequence_bounds
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
@@ -43,6 +44,9 @@ _FINEST = 1 << 21
 """Grid cells up to eps at which refining ends."""
 _STALLED = 0.9
 """A finer grid that leaves more of the gap than this does not help: rounding dominates."""
+_FINE_ENOUGH, _FINEST_CELLS = 24.0, 1000.0
+"""Grid cells per standard deviation of the loss of one release, for any sequence of changes: to
+begin with, and at which refining ends."""
 _SMALLEST = 1e-280
 _SMALLEST_LOSS, _LARGEST_EPS = 1e-9, 1e4
 _CANDIDATES = 2
@@ -67,14 +71,25 @@ class Finding:
     pairs: int
     precision: int
     deviation: float
+    worst_sequence: tuple[tuple[Pair, int], ...] = ()
+    """For any sequence of changes: the changes that attain the lower bound, and how often."""
 
 
 @dataclass(frozen=True)
 class Notary:
-    """Proofs about one mechanism, for T releases in which the same user makes the same change."""
+    """Proofs about one mechanism, for T releases in which one user's value changes.
+
+    It may change in any way from release to release; with ``same_change``, it changes from the same
+    value to the same other one every time.
+    """
 
     mechanism: Mechanism
     releases: int = 1
+    same_change: bool = False
+
+    @property
+    def any_sequence(self) -> bool:
+        return self.releases > 1 and not self.same_change
 
     @cached_property
     def disclosed(self) -> Pair | None:
@@ -144,9 +159,8 @@ class Notary:
                 thinned = None
                 if above(extra) > gap * scale / 20 and not self.mechanism.central.whole():
                     thinned, extra = self._thinned(clip), arb(0)
-                search = _Search(
-                    self, ball(eps), gap, claim, clip, scale, thinned, deadline, report
-                )
+                kind = _AnySearch if self.any_sequence else _Search
+                search = kind(self, ball(eps), gap, claim, clip, scale, thinned, deadline, report)
                 search.run(steps)
                 if search.upper < scale / 8 and scale > _SMALLEST and time.monotonic() < deadline:
                     scale = max(search.upper, min(scale**2, scale / 100), _SMALLEST)
@@ -166,6 +180,7 @@ class Notary:
                     pairs=len(steps),
                     precision=bits,
                     deviation=above(extra),
+                    worst_sequence=search.sequence,
                 )
 
     def _thinned(self, clip: float) -> ThinnedCentral:
@@ -209,15 +224,11 @@ class _Search:
         self.report = report or (lambda _: None)
         self.upper, self.lower, self.met = 1.0, 0.0, False
         self.worst: Pair = (0, 1)
+        self.sequence: tuple[tuple[Pair, int], ...] = ()
 
     def run(self, steps: list[Step]) -> None:
         notary = self.notary
-        tables = notary.tables()
-        reach = _reach(steps)
-        logs = {}
-        for atom, shift in reach.items():
-            in_time(self.deadline)
-            logs[atom] = tables[atom].log_masses(self.clip / 4, shift)
+        tables, logs = self._noises(steps)
         loss = notary.mechanism.central.loss()
         spread = _spread(logs, steps) * math.sqrt(notary.releases)
         ratio = _tidy(spread / (_COARSE * float(loss.mid())))
@@ -242,6 +253,13 @@ class _Search:
             before = width
             error = width / self.upper
             ratio = _tidy(float(ratio) / min(max(1.2 * math.sqrt(error / self.gap), 2), 4))
+
+    def _noises(self, steps: list[Step]) -> tuple[dict[Atom, NoiseTable], dict[Atom, FloatArray]]:
+        tables, logs = self.notary.tables(), {}
+        for atom, shift in _reach(steps).items():
+            in_time(self.deadline)
+            logs[atom] = tables[atom].log_masses(self.clip / 4, shift)
+        return tables, logs
 
     def _narrowed(self, grid: Grid, pending: list[Step], upper: dict[Pair, float]) -> list[Step]:
         """Bounds on one grid; the steps that could still be the worst."""
@@ -269,6 +287,51 @@ class _Search:
         claim = self.claim
         decided = claim is not None and (self.upper <= claim or self.lower > claim)
         return self.met or (decided and gap <= LOOSE * self.upper and work > _CHEAP)
+
+
+class _AnySearch(_Search):
+    """Finer and finer grids for all changes, which may follow each other in any way."""
+
+    def run(self, steps: list[Step]) -> None:
+        notary = self.notary
+        tables, logs = self._noises(steps)
+        loss = notary.mechanism.central.loss()
+        spread = _spread(logs, steps)
+        cells, before = _FINE_ENOUGH, math.inf
+        self.worst = label(steps[0])
+        while True:
+            ratio = _tidy(spread / (cells * float(loss.mid())))
+            grid = Grid(tables, logs, loss, ratio, self.clip, 1, self.thinned)
+            self.report(
+                f"{notary.releases:,} releases of {len(steps):,} changes, "
+                f"grid {float(grid.h.mid()):.3g}"
+            )
+            try:
+                found = sequence_bounds(
+                    grid, steps, self.eps, notary.releases, deadline=self.deadline
+                )
+            except (TooLarge, Undecided):
+                if before == math.inf:
+                    raise
+                return  # what a coarser grid has proved stands
+            self._take(found, steps)
+            # the error of the grid falls with the square of its step
+            settled = before - found.upper <= 3 * self.gap * found.upper
+            self.met = self.upper - self.lower <= self.gap * self.upper
+            claim = self.claim
+            decided = claim is not None and (self.upper <= claim or self.lower > claim)
+            if settled or decided or self.met or self.upper < self.scale / 8:
+                return
+            if cells > _FINEST_CELLS or time.monotonic() > self.deadline:
+                return
+            before, cells = found.upper, 2 * cells
+
+    def _take(self, found: SequenceFinding, steps: list[Step]) -> None:
+        self.upper = min(self.upper, found.upper)
+        if found.lower > self.lower:
+            self.lower = found.lower
+            self.sequence = tuple((label(steps[q]), times) for q, times in found.witness)
+            self.worst = self.sequence[0][0]
 
 
 def _reach(steps: list[Step]) -> dict[Atom, int]:

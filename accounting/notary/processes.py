@@ -13,22 +13,23 @@ from accounting.errors import Undecided
 from accounting.parallel import cores
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _FEWEST = 64
 """Items below which starting processes is not worth it."""
-_task: Callable[[Any], float] | None = None
+_task: Callable[[Any], Any] | None = None
 
 
 def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
 
 
-def _run(item: Any) -> float:
+def _run(item: Any) -> Any:
     assert _task is not None
     return _task(item)
 
 
-def in_processes(task: Callable[[Item], float], items: Sequence[Item]) -> list[float]:
+def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``task`` of every item, in order.
 
     Workers are forked, so they see the task and all it refers to without a copy; where the system
