@@ -155,6 +155,7 @@ class Protocol:
 
     def _any(self, eps: float, gap: float, absolute: float, report: Report | None) -> Delta:
         eps, gap = not_negative("eps", eps), gap_width(gap)
+        absolute = not_negative("absolute", absolute)
         one = replace(self, releases=1)
         found = sequence_bounds(
             one.workload, one.workload, eps, self.releases, gap=gap, report=report
@@ -167,7 +168,7 @@ class Protocol:
             enclosure=enclosure,
             worst_pair=self.pairs[found.witness[0][0]],
             exact=exact,
-            met=width <= max(gap * enclosure.upper, not_negative("absolute", absolute)),
+            met=found.settled or width <= max(gap * enclosure.upper, absolute),
             pairs=(),
             lower=np.zeros(0),
             upper=np.zeros(0),
@@ -262,7 +263,6 @@ class Protocol:
             f"no eps up to {low!r} has delta <= {delta!r}: some outcome gives the input away with "
             "a larger probability; add noise to the atoms with negative shifts"
         )
-
 
     def _enclosed(
         self,

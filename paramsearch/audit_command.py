@@ -17,7 +17,7 @@ from accounting.proof import Proof, Tier
 from paramsearch import signature
 from paramsearch.auditor import EXIT_CODE, Audit, audit, consistent, read
 from paramsearch.certification import certify, parameters, rescaled
-from paramsearch.display import Fact, change_in_words, claim, claimed, error_of, progress, show
+from paramsearch.display import Fact, claim, claimed, error_of, progress, show, worst_in_words
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
 
@@ -30,6 +30,7 @@ def run_audit(
     eps: float | None,
     delta: float | None,
     releases: int | None,
+    same_change: bool,
     honest: float | None,
     tier: Tier,
     gap: float,
@@ -51,6 +52,7 @@ def run_audit(
                 eps=eps,
                 delta=delta,
                 releases=releases,
+                same_change=same_change,
                 honest=honest,
                 tier=tier,
                 gap=gap,
@@ -100,10 +102,15 @@ def _machine(
         "delta_lower": proof.enclosure.lower if proof else 0.0,
         "delta_upper": proof.enclosure.upper if proof else 1.0,
         "worst_pair": list(proof.worst_pair) if proof else None,
+        "worst_sequence": [
+            {"change": list(pair), "times": times}
+            for pair, times in (proof.worst_sequence if proof else ())
+        ],
         "adjacency": "substitution",
         "max_value": found.mechanism.max_value,
         "dimension": found.mechanism.dimension,
         "releases": found.releases,
+        "same_change": found.same_change,
         "honest": found.honest,
         "proof": dict(proof.covered) if proof else {},
         "precision": proof.precision if proof else None,
@@ -130,6 +137,7 @@ def _person(
             eps=found.eps,
             delta=found.delta,
             releases=found.releases,
+            same_change=found.same_change,
             honest=found.honest,
             dimension=found.mechanism.dimension,
         ),
@@ -173,7 +181,8 @@ def _proof(proof: Proof) -> Iterator[Fact]:
             "delta",
             f"between {at_least(lower)} and {at_most(upper)} at eps = {exactly(proof.eps)}",
         )
-    yield "worst pair", change_in_words(proof.worst_pair)
+    label = "worst sequence" if proof.worst_sequence else "worst pair"
+    yield label, worst_in_words(proof.worst_pair, proof.worst_sequence)
     parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
     bits = f", {proof.precision} bits" if proof.precision else ""
     yield "proof", ", ".join(parts) + bits
@@ -187,6 +196,7 @@ def run_certify(
     eps: float | None,
     delta: float | None,
     releases: int | None,
+    same_change: bool,
     honest: float | None,
     tier: Tier,
     gap: float,
@@ -201,6 +211,8 @@ def run_certify(
             for name, value in given.items():
                 if value is not None:
                     raise InvalidParameter(f"--{name} cannot change what a parameter file claims")
+            if same_change:
+                raise InvalidParameter("--same-change cannot change what a parameter file claims")
             draft = document
         else:
             draft = parameters(
@@ -209,6 +221,7 @@ def run_certify(
                 eps=eps,
                 delta=delta,
                 releases=1 if releases is None else releases,
+                same_change=same_change,
                 honest=1.0 if honest is None else honest,
             )
         with progress("certifying") as say:

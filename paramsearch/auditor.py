@@ -32,7 +32,7 @@ from accounting.notary.grid import in_time
 from accounting.notary.notary import DISJOINT, Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
-from paramsearch.display import change_in_words
+from paramsearch.display import worst_in_words
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
 Verdict = Literal["certified", "violated", "undecided"]
@@ -55,6 +55,7 @@ class Audit:
     eps: float
     delta: float
     releases: int
+    same_change: bool
     honest: float
     mechanism: Mechanism
     proof: Proof | None
@@ -96,6 +97,7 @@ def audit(
     eps: float | None = None,
     delta: float | None = None,
     releases: int | None = None,
+    same_change: bool = False,
     honest: float | None = None,
     tier: Tier = "auto",
     gap: float = GAP,
@@ -105,6 +107,8 @@ def audit(
 ) -> Audit:
     """Decide the document's claim, or another one where eps, delta, releases or honest are given.
 
+    Several ``releases`` are for any sequence of changes of one user, and for one change made in all
+    of them with ``same_change``; a file that claims no more than that is taken at its word.
     ``budget`` is in seconds.  ``witness`` asks, after a violation, for the eps that does hold.
     """
     own = document.problem if isinstance(document, ParameterFile) else None
@@ -116,6 +120,9 @@ def audit(
         least=1,
         most=(1 << 31) - 1,
     )
+    if own is not None and releases is None and own.same_change:
+        same_change = True
+    same_change = same_change and times > 1
     share = fraction(honest if honest is not None else own.honest if own else 1.0)
     gap = gap_width(gap)
     deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf
@@ -132,8 +139,8 @@ def audit(
     def answer(verdict: Verdict, reason: str, proof: Proof | None = None) -> Audit:
         found = None
         if proof is not None and witness and claim_delta < proof.enclosure.lower < 1:
-            found = satisfied_eps(mechanism, claim_delta, times, watch)
-        point = (claim_eps, claim_delta, times, share)
+            found = satisfied_eps(mechanism, claim_delta, times, watch, same_change=same_change)
+        point = (claim_eps, claim_delta, times, same_change, share)
         return Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
 
     try:
@@ -141,6 +148,7 @@ def audit(
             mechanism,
             claim_eps,
             releases=times,
+            same_change=same_change,
             tier=tier,
             gap=gap,
             claim=claim_delta,
@@ -149,10 +157,9 @@ def audit(
         )
     except (TooLarge, Undecided) as error:
         return answer("undecided", str(error))
-    at_own_point = own is not None and (own.eps, own.releases, own.honest) == (
-        claim_eps,
-        times,
-        share,
+    at_own_point = own is not None and (
+        (own.eps, own.releases, own.same_change, own.honest)
+        == (claim_eps, times, same_change, share)
     )
     if at_own_point and isinstance(document, ParameterFile) and document.certificate is not None:
         wrong = _disproved(document.certificate, proof)
@@ -160,7 +167,7 @@ def audit(
             confirmed = document.certificate.delta_upper >= proof.enclosure.upper
         if wrong is not None:
             return answer("violated", wrong, proof)
-    worst = change_in_words(proof.worst_pair)
+    worst = worst_in_words(proof.worst_pair, proof.worst_sequence)
     if proof.enclosure.upper <= claim_delta:
         return answer("certified", f"delta is at most {at_most(proof.enclosure.upper)}", proof)
     if proof.enclosure.lower > claim_delta:
@@ -169,6 +176,11 @@ def audit(
             seen = f"delta is 1 where {worst}, no noise hides it: {unprotected(mechanism)}"
         return answer("violated", seen, proof)
     remedy = f"a --gap below {gap:g} may decide it"
+    if times > 1 and not same_change:
+        remedy = (
+            "the lower one is of a fixed sequence of changes, which an adaptive one may exceed a "
+            "little; claim a delta above or below both"
+        )
     if time.monotonic() > deadline:
         remedy = "the budget is used up"
     bounds = f"the bounds {proof.enclosure} contain the claimed delta {claim_delta!r}"

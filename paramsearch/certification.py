@@ -18,17 +18,19 @@ from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove, unprotected
-from paramsearch.display import change_in_words
+from paramsearch.display import worst_in_words
 from paramsearch.parameter_file import (
     AtomNoise,
     CentralNoise,
     Certificate,
+    Change,
     Cost,
     Error,
     ParameterFile,
     Problem,
     Provenance,
-    VectorProblem,
+    SequenceCertificate,
+    problem_of,
     refusals,
     sealed,
 )
@@ -48,17 +50,21 @@ def parameters(
     eps: float | None = None,
     delta: float | None = None,
     releases: int = 1,
+    same_change: bool = False,
     honest: float = 1.0,
     seed: int | None = None,
     settings: dict[str, Any] | None = None,
 ) -> ParameterFile:
     """The deployable rationals of a configuration, rounded to no less noise; not certified yet.
 
+    Several ``releases`` are for any sequence of changes of one user; with ``same_change`` only for
+    the same change in each of them.
     With ``honest`` < 1 everybody adds so much more noise that this fraction of the users suffices.
     """
     with refusals("the problem"):
         problem = problem_of(
-            proposal.dimension,
+            dimension=proposal.dimension,
+            same_change=same_change,
             n=whole("n", _given("n", n, proposal.n), least=1),
             max_value=proposal.max_value,
             eps=not_negative("eps", _given("eps", eps, proposal.eps)),
@@ -105,13 +111,6 @@ def fraction(value: float) -> float:
     return number
 
 
-def problem_of(dimension: int, **fields: Any) -> Problem:
-    """Of integers, or of vectors."""
-    if dimension == 1:
-        return Problem(**fields)
-    return VectorProblem(**fields, dimension=dimension)
-
-
 def _given(name: str, option: Any, stated: Any) -> Any:
     value = option if option is not None else stated
     if value is None:
@@ -139,7 +138,7 @@ def assemble(
     with precision(_BITS), refusals("the parameters"):
         q = ball(central.p)
         central_mean = central.share() * q / (1 - q)
-        dimension = problem.dimension if isinstance(problem, VectorProblem) else 1
+        dimension = getattr(problem, "dimension", 1)
         noise = 2 * central_mean
         entries = []
         for elements, part in atoms:
@@ -259,6 +258,7 @@ def certify(
             mechanism,
             problem.eps,
             releases=problem.releases,
+            same_change=problem.same_change,
             tier=tier,
             gap=gap,
             claim=problem.delta,
@@ -268,7 +268,7 @@ def certify(
     except TooLarge as error:
         raise Undecided(str(error)) from error
     bounds = f"delta at eps = {problem.eps:g} lies in {proof.enclosure}"
-    worst = change_in_words(proof.worst_pair)
+    worst = worst_in_words(proof.worst_pair, proof.worst_sequence)
     if proof.enclosure.lower == 1:
         raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
     if proof.enclosure.lower > problem.delta:
@@ -281,7 +281,7 @@ def certify(
             f"{bounds}, which does not decide the claimed {problem.delta:g}; add a little noise, "
             "or ask for a smaller gap or another tier"
         )
-    return reassembled(file, certificate_of(proof))
+    return reassembled(file, certificate_of(proof, problem))
 
 
 def remedy(mechanism: Mechanism, eps: float) -> str:
@@ -294,18 +294,22 @@ def remedy(mechanism: Mechanism, eps: float) -> str:
     return "add noise, or claim a larger delta"
 
 
-def certificate_of(proof: Proof) -> Certificate:
-    return Certificate(
-        eps=proof.eps,
-        delta_lower=proof.enclosure.lower,
-        delta_upper=proof.enclosure.upper,
-        worst_pair=proof.worst_pair,
-        proof=dict(proof.covered),
-        precision=proof.precision,
-        sampler_deviation=proof.deviation,
-        software={
+def certificate_of(proof: Proof, problem: Problem) -> Certificate:
+    fields: dict[str, Any] = {
+        "eps": proof.eps,
+        "delta_lower": proof.enclosure.lower,
+        "delta_upper": proof.enclosure.upper,
+        "worst_pair": proof.worst_pair,
+        "proof": dict(proof.covered),
+        "precision": proof.precision,
+        "sampler_deviation": proof.deviation,
+        "software": {
             "paramsearch": metadata.version("paramsearch"),
             "python-flint": metadata.version("python-flint"),
             "python": platform.python_version(),
         },
-    )
+    }
+    if problem.releases == 1 or problem.same_change:
+        return Certificate(**fields)
+    made = tuple(Change(change=pair, times=times) for pair, times in proof.worst_sequence)
+    return SequenceCertificate(**fields, worst_sequence=made)

@@ -20,7 +20,7 @@ import typer
 from accounting import AccountingError, Undecided, Violated
 from paramsearch import cli_deploy, cli_search, cli_table
 from paramsearch import profile as profiles
-from paramsearch.cli_options import Gap, Machine, Tier
+from paramsearch.cli_options import Gap, Machine, SameChange, Tier
 
 if TYPE_CHECKING:
     from accounting import proof
@@ -65,8 +65,9 @@ def profile(
         typer.Option(metavar="J J2", help="Only the change of one input from J to J2."),
     ] = None,
     releases: Annotated[
-        int, typer.Option(help="T releases by the same file, the same change in each.")
+        int, typer.Option(help="T releases together, with any change of one user in each.")
     ] = 1,
+    same_change: SameChange = False,
     gap: Gap = 0.01,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the profile delta(eps): FILE.png or FILE.svg.")
@@ -79,7 +80,14 @@ def profile(
     """
     raise typer.Exit(
         profiles.run(
-            config, eps=eps, pair=pair, releases=releases, gap=gap, plot=plot, as_json=json
+            config,
+            eps=eps,
+            pair=pair,
+            releases=releases,
+            same_change=same_change,
+            gap=gap,
+            plot=plot,
+            as_json=json,
         )
     )
 
@@ -90,8 +98,9 @@ def audit(
     eps: Annotated[float | None, typer.Option(help="Ask at this eps instead.")] = None,
     delta: Annotated[float | None, typer.Option(help="Ask for this delta instead.")] = None,
     releases: Annotated[
-        int | None, typer.Option(help="T releases by the same file, the same change in each.")
+        int | None, typer.Option(help="T releases together, with any change of one user in each.")
     ] = None,
+    same_change: SameChange = False,
     honest: Honest = None,
     tier: Tier = "auto",
     gap: Annotated[
@@ -123,6 +132,7 @@ def audit(
             eps=eps,
             delta=delta,
             releases=releases,
+            same_change=same_change,
             honest=honest,
             tier=cast("proof.Tier", tier),
             gap=gap,
@@ -145,8 +155,10 @@ def certify(
     eps: Annotated[float | None, typer.Option(help="eps, if not as configured.")] = None,
     delta: Annotated[float | None, typer.Option(help="delta, if not as configured.")] = None,
     releases: Annotated[
-        int | None, typer.Option(help="Certify T releases, the same change in each.")
+        int | None,
+        typer.Option(help="Certify T releases together, with any change of one user in each."),
     ] = None,
+    same_change: SameChange = False,
     honest: Annotated[
         float | None,
         typer.Option(help="Certify when only this fraction adds noise; everybody adds more."),
@@ -169,6 +181,7 @@ def certify(
             eps=eps,
             delta=delta,
             releases=releases,
+            same_change=same_change,
             honest=honest,
             tier=cast("proof.Tier", tier),
             gap=gap,

@@ -12,8 +12,15 @@ Tier = Annotated[
     typer.Option(
         help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
         "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
-        "mixed, and fast for more than 4 releases; light: an upper bound "
+        "mixed; for several releases ball up to max_value 24, then fast; light: an upper bound "
         "for less noise, where there is far more than needed."
+    ),
+]
+SameChange = Annotated[
+    bool,
+    typer.Option(
+        "--same-change",
+        help="Cover several releases only for a user who makes the same change in every one.",
     ),
 ]
 Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]

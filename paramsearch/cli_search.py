@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from paramsearch.cli_options import Machine, Tier
+from paramsearch.cli_options import Machine, SameChange, Tier
 
 if TYPE_CHECKING:
     from accounting import proof
@@ -37,7 +37,9 @@ MaxRmse = Annotated[
     float | None, typer.Option(help="Allow this error of the sum, instead of the fraction.")
 ]
 Objective = Annotated[str, typer.Option(help="messages or bits.")]
-Releases = Annotated[int, typer.Option(help="Certify T releases, the same change in each.")]
+Releases = Annotated[
+    int, typer.Option(help="Certify T releases together, with any change of one user in each.")
+]
 Honest = Annotated[
     float, typer.Option(help="Certify when only this fraction of the users adds noise.")
 ]
@@ -59,6 +61,7 @@ def generate(
         typer.Option(help="search; or what the paper has: dominance (its program), theorem."),
     ] = "search",
     releases: Releases = 1,
+    same_change: SameChange = False,
     honest: Honest = 1.0,
     tries: Tries = 80,
     budget: Budget = None,
@@ -87,6 +90,7 @@ def generate(
         objective=cast("target.Objective", objective),
         method=cast("Method", method),
         releases=releases,
+        same_change=same_change,
         honest=honest,
         seed=seed,
         cold=cold,
@@ -209,6 +213,7 @@ def generate_sparse(
     ] = None,
     objective: Objective = "messages",
     releases: Releases = 1,
+    same_change: SameChange = False,
     honest: Honest = 1.0,
     tries: Tries = 80,
     budget: Budget = None,
@@ -242,6 +247,7 @@ def generate_sparse(
         max_rmse=max_rmse,
         objective=cast("target.Objective", objective),
         releases=releases,
+        same_change=same_change,
         honest=honest,
         seed=seed,
         cold=cold,

@@ -22,13 +22,40 @@ def change_in_words(pair: Sequence[int]) -> str:
     return f"the value {pair[0]:,} of one coordinate becomes {pair[3]:,} of another"
 
 
-def claim(*, eps: float, delta: float, releases: int, honest: float, dimension: int) -> str:
+def worst_in_words(pair: Sequence[int], sequence: Iterable[tuple[Sequence[int], int]]) -> str:
+    """The change that attains a lower bound, or the changes in several releases."""
+    made = [
+        change_in_words(change) + (f" in {times:,} releases" if times > 1 else "")
+        for change, times in sequence
+    ]
+    return ", then ".join(made) or change_in_words(pair)
+
+
+def releases_in_words(releases: int, *, same_change: bool) -> str:
+    """For which changes several releases are covered."""
+    if same_change:
+        return (
+            f"{releases:,} releases together, only if the user makes the same change in every one"
+        )
+    return f"{releases:,} releases together, however the user's inputs change in each"
+
+
+def claim(
+    *,
+    eps: float,
+    delta: float,
+    releases: int,
+    same_change: bool,
+    honest: float,
+    dimension: int,
+) -> str:
     """What is guaranteed, in words."""
     text = f"({exactly(eps)}, {delta!r}) for one changed input"
+    if releases > 1:
+        text = f"({exactly(eps)}, {delta!r}) for "
+        text += releases_in_words(releases, same_change=same_change)
     if dimension > 1:
         text += f", a vector of dimension {dimension:,} with at most one value"
-    if releases > 1:
-        text += f", {releases:,} releases"
     if honest < 1:
         text += f", {exactly(honest)} of the users adding noise"
     return text
@@ -41,6 +68,7 @@ def claimed(file: ParameterFile) -> str:
         eps=problem.eps,
         delta=problem.delta,
         releases=problem.releases,
+        same_change=problem.same_change,
         honest=problem.honest,
         dimension=file.dimension,
     )

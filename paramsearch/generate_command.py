@@ -53,8 +53,13 @@ def _resumable(path: Path, request: Request) -> ParameterFile:
         raise InvalidParameter(f"--resume goes on searching; --method {request.method} has none")
     file = load(path)
     problem = file.problem
-    known = {**problem.model_dump(), "dimension": file.dimension}
-    for name in ("n", "max_value", "eps", "delta", "releases", "honest", "dimension"):
+    known = {
+        **problem.model_dump(),
+        "dimension": file.dimension,
+        "same_change": problem.same_change,
+    }
+    names = ("n", "max_value", "eps", "delta", "releases", "same_change", "honest", "dimension")
+    for name in names:
         if known[name] != getattr(request, name):
             raise InvalidParameter(
                 f"--resume: {path} has {name} = {known[name]}, not {getattr(request, name)}; "

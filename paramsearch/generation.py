@@ -11,7 +11,7 @@ from accounting import InvalidConfiguration, InvalidParameter, TooLarge, Undecid
 from accounting.checks import positive, probability, whole
 from accounting.configuration import dimension_of
 from accounting.family import Family
-from accounting.proof import Tier
+from accounting.proof import MOST_ANY, Tier
 from accounting.protocol import LARGEST_VALUE
 from paramsearch.certification import certify, fraction, parameters
 from paramsearch.parameter_file import ParameterFile
@@ -46,6 +46,8 @@ class Request:
     objective: Objective = "messages"
     method: Method = "search"
     releases: int = 1
+    same_change: bool = False
+    """Whether ``releases`` are for one change made in all of them, instead of any changes."""
     honest: float = 1.0
     seed: int = 0
     tries: int = DEFAULT_TRIES
@@ -65,7 +67,9 @@ class Request:
         if probability("delta", self.delta) < _SMALLEST_DELTA:
             raise InvalidParameter(f"delta = {self.delta:g} must be at least {_SMALLEST_DELTA:g}")
         whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
-        whole("releases", self.releases, least=1, most=_MOST_RELEASES)
+        object.__setattr__(self, "same_change", self.same_change and self.releases > 1)
+        most = _MOST_RELEASES if self.same_change else MOST_ANY
+        whole("releases", self.releases, least=1, most=most)
         dimension_of(self.dimension)
         whole("seed", self.seed, least=0)
         whole("tries", self.tries, least=1)
@@ -101,6 +105,7 @@ class Request:
             self.releases,
             self.objective,
             self.dimension,
+            self.same_change,
         )
         if self.max_rmse is None:
             return target

@@ -14,6 +14,13 @@ A reader of this package reads every format it has ever written.
     integer. ``problem.dimension`` is new. Every coordinate has all the noise of the file to itself;
     a message is a coordinate and a value. ``cost`` is for all coordinates, ``error`` for each.
     ``certificate.worst_pair`` may be [j, 0, 0, k]: one coordinate loses j, another gains k.
+``correlated-noise-parameters/3``   several releases, for any sequence of changes: one user's whole
+    sequence of values is replaced by any other, chosen adaptively. ``problem.changes`` is "any",
+    ``problem.dimension`` is there for vectors only, and ``certificate.worst_sequence`` has the
+    changes that attain ``delta_lower``, with how often each is made.
+
+In formats 1 and 2, ``releases`` > 1 guarantees less: only that one user makes the *same change* in
+every release. A user whose value changes differently from release to release is not covered.
 
 ``sha256`` is taken over the canonical JSON (RFC 8785) of everything else, so white space and the
 order of keys are free.
@@ -46,12 +53,17 @@ from accounting.configuration import LARGEST_DIMENSION
 from accounting.family import Atom, atom
 from accounting.notary import ExactCentral, ExactNoise, Mechanism
 from accounting.notary.notary import BALL, BALL_2D
-from accounting.proof import FAST
+from accounting.proof import FAST, MOST_ANY
 from paramsearch.files import write_atomically
 
-Format = Literal["correlated-noise-parameters/1", "correlated-noise-parameters/2"]
+Format = Literal[
+    "correlated-noise-parameters/1",
+    "correlated-noise-parameters/2",
+    "correlated-noise-parameters/3",
+]
 INTEGERS: Format = "correlated-noise-parameters/1"
 VECTORS: Format = "correlated-noise-parameters/2"
+SEQUENCES: Format = "correlated-noise-parameters/3"
 _LONGEST_RATIONAL = 1000
 
 
@@ -96,8 +108,12 @@ class _Part(BaseModel):
 
 
 class Problem(_Part):
-    """What is guaranteed: (eps, delta) for every change of one user's input, for all the releases
-    together, as long as the fraction ``honest`` of the n users adds its noise."""
+    """What is guaranteed: (eps, delta) for every change of one user's input, as long as the
+    fraction ``honest`` of the n users adds its noise.
+
+    With ``releases`` > 1 it is guaranteed for all of them together, but only for a user who makes
+    the same change, from one value to one other, in every release.
+    """
 
     n: Annotated[int, Field(ge=1, lt=1 << 53)]
     max_value: Annotated[int, Field(ge=1, le=1 << 20)]
@@ -107,6 +123,11 @@ class Problem(_Part):
     releases: Annotated[int, Field(ge=1, lt=1 << 31)]
     honest: Annotated[float, Field(gt=0, le=1)]
 
+    @property
+    def same_change(self) -> bool:
+        """Whether several releases are covered for one and the same change only."""
+        return self.releases > 1 and not hasattr(self, "changes")
+
 
 class VectorProblem(Problem):
     """The same for vectors of this dimension with at most one non-zero coordinate: a change takes
@@ -115,18 +136,52 @@ class VectorProblem(Problem):
     dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
 
 
-_TAGS = {"integers", "vectors"}
+class SequenceProblem(Problem):
+    """What is guaranteed for several releases together: (eps, delta) when one user's whole sequence
+    of inputs is replaced by any other, chosen adaptively, release after release."""
+
+    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
+    changes: Literal["any"]
+
+
+class VectorSequenceProblem(VectorProblem):
+    """The same for sequences of vectors with at most one non-zero coordinate."""
+
+    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
+    changes: Literal["any"]
+
+
+_TAGS = {"integers", "vectors", "sequences", "vector sequences"}
 
 
 def _kind(problem: Any) -> str:
-    stated = "dimension" in problem if isinstance(problem, dict) else hasattr(problem, "dimension")
-    return "vectors" if stated else "integers"
+    def stated(name: str) -> bool:
+        return name in problem if isinstance(problem, dict) else hasattr(problem, name)
+
+    if stated("changes"):
+        return "vector sequences" if stated("dimension") else "sequences"
+    return "vectors" if stated("dimension") else "integers"
 
 
 AnyProblem = Annotated[
-    Annotated[Problem, Tag("integers")] | Annotated[VectorProblem, Tag("vectors")],
+    Annotated[Problem, Tag("integers")]
+    | Annotated[VectorProblem, Tag("vectors")]
+    | Annotated[SequenceProblem, Tag("sequences")]
+    | Annotated[VectorSequenceProblem, Tag("vector sequences")],
     Discriminator(_kind),
 ]
+
+
+def problem_of(*, dimension: int, same_change: bool, **fields: Any) -> Problem:
+    """Of integers or of vectors; several releases are for any changes unless it is said that they
+    are for the same change."""
+    any_sequence = fields["releases"] > 1 and not same_change
+    if any_sequence:
+        fields["changes"] = "any"
+    if dimension == 1:
+        return SequenceProblem(**fields) if any_sequence else Problem(**fields)
+    kind = VectorSequenceProblem if any_sequence else VectorProblem
+    return kind(**fields, dimension=dimension)
 
 
 class CentralNoise(_Part):
@@ -186,6 +241,22 @@ class Certificate(_Part):
     software: dict[str, str]
 
 
+class Change(_Part):
+    """One change of one user's input, and in how many of the releases it is made."""
+
+    change: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
+    times: Annotated[int, Field(ge=1, le=MOST_ANY)]
+
+
+class SequenceCertificate(Certificate):
+    """delta(eps) of the deployed sampler over all sequences of changes, adaptive ones included.
+
+    ``worst_sequence`` attains ``delta_lower``; it is empty where no lower bound was proved.
+    """
+
+    worst_sequence: tuple[Change, ...]
+
+
 class Provenance(_Part):
     """How the parameters were found; nothing here is needed to trust them."""
 
@@ -205,7 +276,7 @@ class ParameterFile(_Part):
     alphabet: Annotated[tuple[Value, ...], Field(min_length=2)]
     cost: Cost
     error: Error
-    certificate: Certificate | None
+    certificate: Certificate | SequenceCertificate | None
     provenance: Provenance
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -219,8 +290,8 @@ class ParameterFile(_Part):
     def _format_of_the_problem(self) -> ParameterFile:
         if self.format != _format(self.problem):
             raise ValueError(
-                f"format = {self.format!r} does not fit: a problem with a dimension has format 2, "
-                "one without has format 1"
+                f"format = {self.format!r} does not fit: a problem with any changes in several "
+                "releases has format 3, else one with a dimension has format 2, one without has 1"
             )
         return self
 
@@ -235,17 +306,31 @@ class ParameterFile(_Part):
             raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
         if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
             raise ValueError("certificate: delta_lower <= delta_upper <= problem.delta fails")
-        changed = len(worst) == 2 and worst[0] != worst[1]
-        if len(worst) == 4 and self.dimension > 1:
-            changed = worst[1] == worst[2] == 0 < min(worst[0], worst[3])
-        if max(worst) > problem.max_value or not changed:
+        if not self._is_change(worst):
             raise ValueError(f"certificate.worst_pair = {list(worst)} is no change of an input")
+        if isinstance(certificate, SequenceCertificate) != (self.format == SEQUENCES):
+            raise ValueError("certificate.worst_sequence belongs to format 3, and only there")
+        if isinstance(certificate, SequenceCertificate):
+            made = certificate.worst_sequence
+            if made and sum(step.times for step in made) != problem.releases:
+                raise ValueError(
+                    "certificate.worst_sequence does not have as many changes as "
+                    f"there are releases, {problem.releases:,}"
+                )
+            if not all(self._is_change(step.change) for step in made):
+                raise ValueError("certificate.worst_sequence has what is no change of an input")
         unknown = set(certificate.proof) - {BALL, BALL_2D, FAST}
         if unknown:
             raise ValueError(f"certificate.proof has the unknown method {min(unknown)!r:.40}")
         if sum(certificate.proof.values()) != pairs:
             raise ValueError(f"certificate.proof does not cover the {pairs} ordered pairs")
         return self
+
+    def _is_change(self, pair: tuple[int, ...]) -> bool:
+        changed = len(pair) == 2 and pair[0] != pair[1]
+        if len(pair) == 4 and self.dimension > 1:
+            changed = pair[1] == pair[2] == 0 < min(pair[0], pair[3])
+        return changed and max(pair) <= self.problem.max_value
 
     @model_validator(mode="after")
     def _sealed(self) -> ParameterFile:
@@ -279,6 +364,8 @@ def pair_count(problem: Problem) -> int:
 
 
 def _format(problem: Problem) -> Format:
+    if hasattr(problem, "changes"):
+        return SEQUENCES
     return VECTORS if isinstance(problem, VectorProblem) else INTEGERS
 
 
@@ -354,14 +441,24 @@ def save(parameters: ParameterFile, path: Path) -> None:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of both formats of the file (2020-12)."""
+    """The JSON Schema of all formats of the file (2020-12)."""
     document = ParameterFile.model_json_schema()
-    of_vectors = {"properties": {"problem": {"required": ["dimension"]}}}
-    document["if"] = {"properties": {"format": {"const": VECTORS}}}
-    document["then"] = of_vectors
-    document["else"] = {"not": of_vectors}
+
+    def requires(part: str, field: str) -> dict[str, Any]:
+        return {"properties": {part: {"type": "object", "required": [field]}}}
+
+    dimension, changes = requires("problem", "dimension"), requires("problem", "changes")
+    of_format = {
+        INTEGERS: {"not": {"anyOf": [dimension, changes]}},
+        VECTORS: {"allOf": [dimension, {"not": changes}]},
+        SEQUENCES: changes,
+    }
+    document["allOf"] = [
+        {"if": {"properties": {"format": {"const": name}}}, "then": then}
+        for name, then in of_format.items()
+    ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{VECTORS.replace('/', ':')}",
+        "$id": f"urn:{SEQUENCES.replace('/', ':')}",
         **document,
     }

@@ -14,7 +14,7 @@ from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protoc
 from accounting.checks import gap_width, not_negative
 from accounting.enclosure import at_least, at_most, exactly
 from accounting.protocol import monotone
-from paramsearch.display import Fact, change_in_words, progress, show
+from paramsearch.display import Fact, progress, releases_in_words, show, worst_in_words
 from paramsearch.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def run(
     eps: float | None,
     pair: tuple[int, int] | None,
     releases: int,
+    same_change: bool,
     gap: float,
     plot: Path | None,
     as_json: bool,
@@ -47,7 +48,12 @@ def run(
     gap = gap_width(gap)
     if plot is not None:
         check_writable(plot, "--plot", FORMATS)
-    protocol = Protocol(config, releases=releases)
+    protocol = Protocol(config, releases=releases, same_change=same_change)
+    if pair is not None and protocol.any_sequence:
+        raise InvalidParameter(
+            f"--pair {pair[0]} {pair[1]} is one change, and {releases} releases may have different "
+            "ones: add --same-change"
+        )
     messages = Console(stderr=True)
 
     def answer(point: float, wanted: float, absolute: float = 0.0) -> Delta:
@@ -62,9 +68,9 @@ def run(
         curve = _curve(lambda x: answer(x, 0.05, _PLOT_FLOOR).enclosure, at, messages)
         _draw(plot, config, found, curve)
     if as_json:
-        print(json.dumps(_machine(found, config, releases, curve), allow_nan=False))
+        print(json.dumps(_machine(found, protocol, curve), allow_nan=False))
     else:
-        show(_person(found, config, releases, gap, plot))
+        show(_person(found, protocol, gap, plot))
     return 0 if found.met else 3
 
 
@@ -83,19 +89,24 @@ def _curve(
 
 
 def _machine(
-    found: Delta, config: Configuration, releases: int, curve: list[tuple[float, Enclosure]] | None
+    found: Delta, protocol: Protocol, curve: list[tuple[float, Enclosure]] | None
 ) -> dict[str, Any]:
+    config = protocol.configuration
     out: dict[str, Any] = {
         "eps": found.eps,
         "delta_lower": found.enclosure.lower,
         "delta_upper": found.enclosure.upper,
         "worst_pair": list(found.worst_pair),
+        "worst_sequence": [
+            {"change": list(pair), "times": times} for pair, times in found.worst_sequence
+        ],
         "gap_met": found.met,
         "upper_bound_only": not found.exact,
         "adjacency": "substitution",
         "max_value": config.max_value,
         "dimension": config.dimension,
-        "releases": releases,
+        "releases": protocol.releases,
+        "same_change": protocol.releases > 1 and protocol.same_change,
         "noise_messages": config.noise_messages,
     }
     if curve is not None:
@@ -103,29 +114,30 @@ def _machine(
     return out
 
 
-def _person(
-    found: Delta, config: Configuration, releases: int, gap: float, plot: Path | None
-) -> Iterator[Fact]:
+def _person(found: Delta, protocol: Protocol, gap: float, plot: Path | None) -> Iterator[Fact]:
+    config, whole = protocol.configuration, len(found.pairs) != 1
     lower, upper = found.enclosure.lower, found.enclosure.upper
     yield "eps", exactly(found.eps)
     if found.exact:
         yield "delta", f"between {at_least(lower)} and {at_most(upper)}"
     else:
         yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
-    yield "worst pair" if len(found.pairs) > 1 else "pair", change_in_words(found.worst_pair)
+    label = "worst sequence" if found.worst_sequence else "worst pair" if whole else "pair"
+    yield label, worst_in_words(found.worst_pair, found.worst_sequence)
     if len(found.pairs) > 1:
         kind = f"changes of vectors of dimension {config.dimension:,} with one value in"
         kind = kind if config.dimension > 1 else "ordered pairs of"
         yield "pairs", f"all {len(found.pairs):,} {kind} 0..{config.max_value}"
-    if releases > 1:
-        yield "releases", f"{releases}, the same change in each"
+    if protocol.releases > 1:
+        words = releases_in_words(protocol.releases, same_change=protocol.same_change)
+        yield "releases", words
     symbols = config.dimension * len(config.family.values)
     yield (
         "messages",
         f"{config.noise_messages:,.1f} noise messages over all users, "
         f"{(symbols - 1).bit_length()} bits each ({symbols:,} symbols)",
     )
-    if config.delta is not None and config.eps == found.eps and len(found.pairs) > 1:
+    if config.delta is not None and config.eps == found.eps and whole:
         verdict = "undecided"
         if upper <= config.delta:
             verdict = "holds"

@@ -57,7 +57,11 @@ _TOP_PAIRS = 5
 
 
 def curve(
-    mechanism: Mechanism, eps: float, releases: int, report: Report | None = None
+    mechanism: Mechanism,
+    eps: float,
+    releases: int,
+    same_change: bool,
+    report: Report | None = None,
 ) -> Curve | None:
     """Bounds on delta from 0 to twice eps (to 1 if it is 0), both monotone; None where the fast
     evaluators refuse."""
@@ -67,7 +71,7 @@ def curve(
     grid = [last * i / (points - 1) for i in range(points)]
     found = []
     try:
-        less, more = _evaluators(mechanism, last, releases)
+        less, more = _evaluators(mechanism, last, releases, same_change)
         for i, at in enumerate(grid):
             if report is not None:
                 report(f"profile for the report, {i + 1} of {points}")
@@ -87,10 +91,11 @@ def pair_bounds(
 ) -> FloatArray | None:
     """Upper bounds on delta, [j, k] for the input j becoming k and NaN for no change; or None.
 
+    With several releases, of the same change in every one of them.
     For vectors, the larger one of the change within a coordinate and that to another one.
     """
     try:
-        less, _ = _evaluators(mechanism, eps, releases)
+        less, _ = _evaluators(mechanism, eps, releases, same_change=True)
         if report is not None:
             report("all pairs for the report")
         found = less.delta(eps, absolute=1e-30).upper
@@ -109,14 +114,16 @@ def pair_bounds(
     return bounds
 
 
-def _evaluators(mechanism: Mechanism, eps: float, releases: int) -> tuple[Protocol, Protocol]:
+def _evaluators(
+    mechanism: Mechanism, eps: float, releases: int, same_change: bool
+) -> tuple[Protocol, Protocol]:
     """For upper and for lower bounds, where the fast evaluators apply."""
     if not _is_central(mechanism):
         raise InvalidParameter("the central noise is not NB(1, q)")
     if eps > _LARGEST_EPS:
         raise InvalidParameter(f"eps = {eps} leaves the range of the fast evaluators")
     less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
-    return Protocol(less, releases), Protocol(more, releases)
+    return Protocol(less, releases, same_change), Protocol(more, releases, same_change)
 
 
 def _is_central(mechanism: Mechanism) -> bool:
@@ -134,14 +141,13 @@ def write(
     report: Report | None = None,
 ) -> None:
     """Compute what the drawings show, and write the page."""
-    question = (audit.mechanism, audit.eps, audit.releases, report)
     page = render(
         audit,
         document,
         source=source,
         signature=signature,
-        curve=curve(*question),
-        pairs=pair_bounds(*question),
+        curve=curve(audit.mechanism, audit.eps, audit.releases, audit.same_change, report),
+        pairs=pair_bounds(audit.mechanism, audit.eps, audit.releases, report),
     )
     write_atomically(path, page.encode())
 

@@ -9,7 +9,7 @@ from accounting.notary.mechanism import Pair
 from accounting.notary.notary import BALL, BALL_2D, DISJOINT
 from accounting.proof import FAST, Proof
 from paramsearch.auditor import Audit, Verdict
-from paramsearch.display import change_in_words
+from paramsearch.display import releases_in_words, worst_in_words
 from paramsearch.parameter_file import ParameterFile, Problem
 from paramsearch.report_text import (
     LARGEST_TABLE,
@@ -86,7 +86,8 @@ def _answer(audit: Audit) -> Iterator[Fact]:
         yield "Margin", join([number(low / audit.delta, 3, "lower"), " times above the claim"])
     worst = worst_pair(audit)
     if worst is not None:
-        yield "Worst change", change_in_words(worst)
+        label = "Worst changes" if proof.worst_sequence else "Worst change"
+        yield label, worst_in_words(worst, proof.worst_sequence)
 
 
 def no_lower_bound(proof: Proof) -> str:
@@ -107,7 +108,7 @@ def _witness(audit: Audit) -> list[Html]:
     proof, found = audit.proof, audit.satisfied_eps
     if audit.verdict != "violated" or proof is None:
         return []
-    worst = change_in_words(proof.worst_pair)
+    worst = worst_in_words(proof.worst_pair, proof.worst_sequence)
     if proof.enclosure.lower == 1:
         words = join(
             [
@@ -164,7 +165,12 @@ def problem_section(audit: Audit, document: Document) -> Html:
         ("ε", number(audit.eps)),
         ("δ", number(audit.delta)),
         ("Adjacency", "substitution: one user’s input changes" + how),
-        ("Releases", f"{audit.releases:,}, the same change in each" if audit.releases > 1 else "1"),
+        (
+            "Releases",
+            releases_in_words(audit.releases, same_change=audit.same_change)
+            if audit.releases > 1
+            else "1",
+        ),
         (
             "Honest users",
             "all add their noise"

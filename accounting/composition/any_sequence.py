@@ -152,9 +152,7 @@ def _later(
     return found
 
 
-def _step(
-    pairs: list[DominatingPair], so_far: DominatingPair, tilt: float
-) -> DominatingPair:
+def _step(pairs: list[DominatingPair], so_far: DominatingPair, tilt: float) -> DominatingPair:
     """One release before those of ``so_far``: the best change for every eps (Theorem 2)."""
     products = [pair.composed(so_far, tilt) for pair in pairs]
     first = min(product.base for product in products)
@@ -207,9 +205,7 @@ def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
     return times
 
 
-def _ascent(
-    pairs: list[DominatingPair], mixed: list[int], eps: float, tilt: float
-) -> list[int]:
+def _ascent(pairs: list[DominatingPair], mixed: list[int], eps: float, tilt: float) -> list[int]:
     """Exchange one change after another for the one that is worst beside the others."""
     best, position, unchanged = 0.0, 0, 0
     while unchanged < len(mixed):
@@ -249,7 +245,5 @@ def sequence(workload: Workload, witness: tuple[Times, ...]) -> Workload:
         for _ in range(times // common)
     ]
     factor = np.concatenate(pieces)
-    whole = replace(
-        workload, start=np.array([0, len(factor)]), factor=factor, releases=common
-    )
+    whole = replace(workload, start=np.array([0, len(factor)]), factor=factor, releases=common)
     return whole.subset(np.array([0]))

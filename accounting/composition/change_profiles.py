@@ -112,7 +112,9 @@ def _plan(
             f"{MEMORY_LIMIT >> 20} MiB hold {most:,}: ask for a larger eps or delta"
         )
     origin = math.floor(low / step) - 2
-    proved_by = np.unique(np.concatenate([proved_by[proved_by > a][:: len(proved_by) // 8 + 1], [a + 1, a + 2]]))
+    proved_by = np.unique(
+        np.concatenate([proved_by[proved_by > a][:: len(proved_by) // 8 + 1], [a + 1, a + 2]])
+    )
     higher = tilts[proved_by[proved_by < len(tilts)]]
     return Plan(
         eps=max(abs(origin), abs(origin + size)) * step,

@@ -162,9 +162,7 @@ class DominatingPair:
         return min(either * _UP, 2.0)
 
     def _nothing(self, other: DominatingPair) -> DominatingPair:
-        return DominatingPair(
-            self.step, self.base + other.base, np.zeros(1), self._infinite(other)
-        )
+        return DominatingPair(self.step, self.base + other.base, np.zeros(1), self._infinite(other))
 
     def coarser(self) -> DominatingPair:
         """On a grid of twice the step: every second loss is split between its neighbours."""

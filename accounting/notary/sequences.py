@@ -74,7 +74,6 @@ def sequence_bounds(
     induction = _Induction(grid.h, eps, releases, deadline)
     kinds, founders = induction.kinds(profiles)
     envelope = _largest(kinds)
-    tilt = induction.tilt
     laws = [convex_law(kind, grid.h) for kind in kinds]
     whole = convex_law(envelope, grid.h)
     if releases > MOST_STEPS:
@@ -83,13 +82,9 @@ def sequence_bounds(
     later = [whole]
     for _ in range(releases - 2):
         in_time(deadline)
-        products = in_processes(
-            lambda law: _profile(composed(law, later[-1]), grid.h), laws
-        )
+        products = in_processes(lambda law: _profile(composed(law, later[-1]), grid.h), laws)
         later.append(convex_law(_largest(products), grid.h))
-    final = in_processes(
-        lambda law: above(_delta(composed(law, later[-1]), eps, grid.h)), laws
-    )
+    final = in_processes(lambda law: above(_delta(composed(law, later[-1]), eps, grid.h)), laws)
     witness = _witness(grid, laws, later, eps)
     chosen = tuple((founders[kind], times) for kind, times in witness)
     sequence = tuple(c for q, times in chosen for _ in range(times) for c in steps[q])
@@ -199,7 +194,7 @@ class _Induction:
         whole = _largest(profiles)
         first, count = whole.base, len(whole.value)
         law = _doubles(whole.value, self.h)
-        losses = (first + np.arange(count)) * self.h
+        losses: FloatArray = (first + np.arange(count)) * self.h
         self.tilt = _saddle(law, losses, self.eps / self.releases)
         weight = np.exp(self.tilt * np.minimum(losses - self.eps, 0.0))
         size = [float((p.over(first, count) * weight).max()) for p in profiles]
@@ -271,13 +266,11 @@ def _witness(
     return [(kind, chosen.count(kind)) for kind in sorted(set(chosen))]
 
 
-def _power(
-    law: Factor, h: arb, times: int, *, eps: float, deadline: float
-) -> tuple[Factor, arb]:
+def _power(law: Factor, h: arb, times: int, *, eps: float, deadline: float) -> tuple[Factor, arb]:
     """The law of ``times`` copies and its step, by squaring; tails and step are cut on the safe
     side to what matters for delta at eps."""
     mass = np.array([float(law.poly[i].mid()) for i in range(law.poly.length())])
-    losses = (law.base + np.arange(len(mass))) * float(h.mid())
+    losses: FloatArray = (law.base + np.arange(len(mass))) * float(h.mid())
     tilt = _saddle(mass, losses, eps / times)
     tilted = np.log(np.maximum(mass, 1e-300)) + tilt * losses
     log_moment = float(np.log(np.exp(tilted - tilted.max()).sum()) + tilted.max())

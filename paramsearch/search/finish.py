@@ -98,6 +98,7 @@ def proposed(model: Model, x: FloatArray, order: Order) -> ParameterFile:
     return parameters(
         proposal,
         releases=target.releases,
+        same_change=target.same_change,
         honest=order.honest,
         seed=order.seed,
         settings=order.settings,

@@ -24,6 +24,12 @@ class Target:
     releases: int = 1
     objective: Objective = "messages"
     dimension: int = 1
+    same_change: bool = False
+    """Whether several releases are for one change made in all of them, instead of any changes."""
+
+    @property
+    def any_sequence(self) -> bool:
+        return self.releases > 1 and not self.same_change
 
     @property
     def step(self) -> float:
