@@ -111,21 +111,16 @@ def labels(top: int, dimension: int) -> list[tuple[int, ...]]:
 def with_moves(workload: Workload, top: int) -> Workload:
     """All ordered pairs of 0..top, and after them the moves to another coordinate."""
     pairs = moves(top)
-    two = joined(workload, pairs[:, 0] * top, pairs[:, 1] - 1)  # (j, 0) and (0, k)
+    two = joined(workload, np.stack([pairs[:, 0] * top, pairs[:, 1] - 1], axis=1))  # (j,0), (0,k)
     start = np.concatenate([workload.start, workload.start[-1] + two.start[1:]])
     return replace(two, start=start, factor=np.concatenate([workload.factor, two.factor]))
 
 
-def joined(workload: Workload, first: IntArray, second: IntArray) -> Workload:
-    """Independent products: pair i is pair first[i] of the workload times pair second[i]."""
-    a, b = workload.start[first], workload.start[first + 1]
-    c, d = workload.start[second], workload.start[second + 1]
-    pieces = [
-        workload.factor[begin:end]
-        for w, x, y, z in zip(a, b, c, d, strict=True)
-        for begin, end in ((w, x), (y, z))
-    ]
-    start = np.concatenate([[0], np.cumsum((b - a) + (d - c))]).astype(np.int64)
+def joined(workload: Workload, rows: IntArray) -> Workload:
+    """Independent products: pair i is the product of the pairs rows[i] of the workload."""
+    lengths = np.diff(workload.start)[rows]
+    pieces = [workload.factor[workload.start[q] : workload.start[q + 1]] for q in rows.ravel()]
+    start = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))]).astype(np.int64)
     factor = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
     return replace(workload, start=start, factor=factor)
 

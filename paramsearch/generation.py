@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from accounting import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
+from accounting import InvalidConfiguration, InvalidParameter, Protocol, TooLarge, Undecided
 from accounting.checks import positive, probability, whole
+from accounting.composition.any_sequence import kinds_of_changes
 from accounting.configuration import dimension_of
 from accounting.family import Family
 from accounting.proof import MOST_ANY, Tier
@@ -18,8 +19,9 @@ from paramsearch.parameter_file import ParameterFile
 from paramsearch.search import central, hubs
 from paramsearch.search.draft import Draft
 from paramsearch.search.engine import Budget, Candidate, Search, Start
-from paramsearch.search.finish import Order, finished
+from paramsearch.search.finish import Order, configuration, finished
 from paramsearch.search.local import minimise
+from paramsearch.search.model import Model
 from paramsearch.search.optimality import Useless, useless_moves
 from paramsearch.search.target import Objective, Target
 
@@ -29,6 +31,8 @@ DEFAULT_TRIES = 80
 _LARGEST_EPS = 100.0
 _SMALLEST_DELTA = 1e-30
 _MOST_RELEASES = 1_000_000
+_MIXINGS = 2
+"""How often the changes that may follow each other are chosen anew."""
 _SMALL = 24
 """max_value of the problems by which a central noise is judged."""
 
@@ -239,6 +243,16 @@ def _start(file: ParameterFile, target: Target) -> Start:
 
 
 def _polished(best: Candidate) -> Candidate:
+    """More steps for the noise; where any changes may follow each other, with those that are worst
+    together at the best noise so far."""
+    target = best.model.target
+    for _ in range(_MIXINGS if target.any_sequence else 0):
+        one = Protocol(configuration(best.model, best.solution.x))
+        kinds = kinds_of_changes(one.workload, target.eps, target.releases)
+        mixed = tuple(one.pairs[q] for q in kinds)
+        model = Model(best.model.family, replace(target, mixed=mixed))
+        solution = minimise(model, best.solution.x, tolerance=1e-4, steps=30)
+        best = replace(best, model=model, solution=solution)
     solution = minimise(best.model, best.solution.x, tolerance=1e-5, steps=30)
     return replace(best, solution=solution) if solution.messages < best.solution.messages else best
 

@@ -111,6 +111,12 @@ def sequence_bounds(
         width /= 8
 
 
+def kinds_of_changes(workload: Workload, eps: float, releases: int) -> tuple[int, ...]:
+    """Changes that stand for all others with similar profiles; an estimate, for a search."""
+    profiles = change_profiles(workload, eps, releases, gap=_COARSEST)
+    return _kinds(profiles, eps).founder
+
+
 def _kinds(profiles: Profiles, eps: float) -> _Kinds:
     """Changes with similar profiles are taken together; the largest ones found the kinds."""
     # a loss above eps settles the matter: more of it weighs no more

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb, arb_poly
 
-from accounting.arrays import FloatArray
+from accounting.arrays import FloatArray, multiples
 from accounting.notary.balls import above, below, floor
 from accounting.notary.factors import Factor
 from accounting.notary.grid import Grid, Step, in_time
@@ -194,7 +194,7 @@ class _Induction:
         whole = _largest(profiles)
         first, count = whole.base, len(whole.value)
         law = _doubles(whole.value, self.h)
-        losses: FloatArray = (first + np.arange(count)) * self.h
+        losses = multiples(first, count, self.h)
         self.tilt = _saddle(law, losses, self.eps / self.releases)
         weight = np.exp(self.tilt * np.minimum(losses - self.eps, 0.0))
         size = [float((p.over(first, count) * weight).max()) for p in profiles]
@@ -270,7 +270,7 @@ def _power(law: Factor, h: arb, times: int, *, eps: float, deadline: float) -> t
     """The law of ``times`` copies and its step, by squaring; tails and step are cut on the safe
     side to what matters for delta at eps."""
     mass = np.array([float(law.poly[i].mid()) for i in range(law.poly.length())])
-    losses: FloatArray = (law.base + np.arange(len(mass))) * float(h.mid())
+    losses = multiples(law.base, len(mass), float(h.mid()))
     tilt = _saddle(mass, losses, eps / times)
     tilted = np.log(np.maximum(mass, 1e-300)) + tilt * losses
     log_moment = float(np.log(np.exp(tilted - tilted.max()).sum()) + tilted.max())

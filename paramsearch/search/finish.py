@@ -8,6 +8,7 @@ repaired by a little more noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from accounting import Configuration, NegativeBinomial, Protocol, Undecided, Violated
 from accounting.arrays import FloatArray, IntArray
+from accounting.composition.any_sequence import sequence_bounds
 from accounting.configuration import Proposal
 from accounting.evaluate import evaluate
 from accounting.notary.notary import Report
@@ -26,6 +28,8 @@ from paramsearch.search.model import Model
 _MARGIN = 4e-4
 """The bounds of the worst pairs come to lie this far below delta."""
 _GAP = 2e-4
+_ANY_MARGIN, _ANY_GAP = 4e-3, 1e-3
+"""The same for any sequence of changes, whose bound depends a little more on its grid."""
 _MOST_PAIRS = 60
 _REPAIRS = 8
 _REPAIR = 2e-4
@@ -109,7 +113,7 @@ def worst_bounds(
     model: Model, x: FloatArray, pairs: IntArray | None, gap: float
 ) -> tuple[FloatArray, FloatArray]:
     """Rigorous bounds of delta of some pairs, or all; the worst one to a relative gap."""
-    whole = Protocol(configuration(model, x), model.target.releases)
+    whole = Protocol(configuration(model, x))
     workload = replace(model.workload, noises=whole.noises)
     part = workload if pairs is None else workload.subset(pairs)
     found = evaluate(part, model.target.eps, gap=gap)
@@ -121,11 +125,13 @@ def calibrated(model: Model, x: FloatArray) -> FloatArray:
 
     Estimates choose the pairs; a look at all of them with rigorous bounds adds what they missed.
     """
+    if model.target.any_sequence:
+        return _scaled(model, x, lambda moved: _any_sequence(model, moved), _ANY_MARGIN)
     excess = model.excess(x)
     pairs = np.argsort(-excess)[:_MOST_PAIRS]
     pairs = pairs[excess[pairs] > excess[pairs[0]] - 0.05]
     for _ in range(4):
-        x = _scaled(model, x, pairs)
+        x = _scaled(model, x, lambda moved: _of_pairs(model, moved, pairs), _MARGIN)
         upper = worst_bounds(model, x, None, 0.01)[1]
         missed = np.setdiff1d(np.flatnonzero(upper > model.target.delta), pairs)
         if not len(missed):
@@ -134,19 +140,30 @@ def calibrated(model: Model, x: FloatArray) -> FloatArray:
     return x
 
 
-def _scaled(model: Model, x: FloatArray, pairs: IntArray) -> FloatArray:
-    goal = math.log(model.target.delta) + math.log1p(-_MARGIN)
+def _of_pairs(model: Model, x: FloatArray, pairs: IntArray) -> float:
+    return float(worst_bounds(model, x, pairs, _GAP)[1].max())
+
+
+def _any_sequence(model: Model, x: FloatArray) -> float:
+    target = model.target
+    one = Protocol(configuration(model, x)).workload
+    return sequence_bounds(one, one, target.eps, target.releases, gap=_ANY_GAP).upper
+
+
+def _scaled(
+    model: Model, x: FloatArray, bound: Callable[[FloatArray], float], margin: float
+) -> FloatArray:
+    goal = math.log(model.target.delta) + math.log1p(-margin)
     slope = 15.0
     last: tuple[float, float] | None = None
     for _ in range(14):
-        upper = float(worst_bounds(model, x, pairs, _GAP)[1].max())
-        missing = math.log(max(upper, 1e-300)) - goal
-        if -_MARGIN / 2 < missing <= 0:
+        missing = math.log(max(bound(x), 1e-300)) - goal
+        if -margin / 2 < missing <= 0:
             break
         if last is not None:
             seen = (last[0] - missing) / last[1]
             slope = seen if 1 < seen < 300 else slope
-        change = min(max((missing + _MARGIN / 8) / slope, -0.3), 0.3)
+        change = min(max((missing + margin / 8) / slope, -0.3), 0.3)
         last = missing, change
         x = x + np.array([[change], [0.0]])
     return x

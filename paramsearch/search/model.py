@@ -12,9 +12,10 @@ from accounting import Family, NegativeBinomial, NoiseSum
 from accounting.arrays import FloatArray, IntArray
 from accounting.estimate import Estimator
 from accounting.family import UNIT
-from accounting.pairs import differences, labels, protocol_workload, with_moves
+from accounting.pairs import differences, joined, protocol_workload, with_moves
 from accounting.workload import Workload
-from paramsearch.search.target import Target
+from paramsearch.search.sequences import Sequences, sequences
+from paramsearch.search.target import Pair, Target
 
 Noise = dict[int, tuple[float, float]]
 """(log mean, log r) by the value that the atom defines."""
@@ -51,12 +52,18 @@ class Model:
         )
         if self.target.dimension > 1:
             base = with_moves(base, self.family.max_value)
-        return replace(base, releases=self.target.releases)
+        if self.target.any_sequence:
+            base = joined(base, self._sequences.rows)
+        return replace(base, releases=self._sequences.times)
 
     @cached_property
-    def pairs(self) -> list[tuple[int, ...]]:
-        """The labels of the workload's pairs."""
-        return labels(self.family.max_value, self.target.dimension)
+    def _sequences(self) -> Sequences:
+        return sequences(self.target, self.family.max_value)
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The labels of the workload's pairs; several changes follow each other in a label."""
+        return self._sequences.labels
 
     @cached_property
     def estimator(self) -> Estimator:

@@ -106,7 +106,7 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
         model.workload.noises, entries, np.array(kappa), model.unit, model.target.step
     )
     ends = np.concatenate([[0], np.cumsum([len(pair) for pair in shifts])])
-    workload = replace(single, start=single.start[ends], releases=model.target.releases)
+    workload = replace(single, start=single.start[ends], releases=model.workload.releases)
     log_delta = Estimator(workload, eps=model.target.eps, delta=model.target.delta).log_delta(
         solution.x
     )

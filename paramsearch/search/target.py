@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Objective = Literal["messages", "bits"]
+Pair = tuple[int, ...]
+"""(j, k) for the input j that becomes k, two of them for a move to another coordinate."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ class Target:
     dimension: int = 1
     same_change: bool = False
     """Whether several releases are for one change made in all of them, instead of any changes."""
+    mixed: tuple[Pair, ...] = ()
+    """Changes whose mixtures the search looks at, where any changes may follow each other; empty
+    for a choice by max_value."""
 
     @property
     def any_sequence(self) -> bool:
