@@ -20,7 +20,7 @@ from mpmath import mp, mpf
 from accounting.configuration import Proposal
 from paramsearch import parameters
 from paramsearch.deploy import Analyzer
-from paramsearch.deploy.interval import CentralNoise, reach
+from paramsearch.deploy.interval import CentralNoise, reach, rounding_tail
 from paramsearch.parameter_file import ParameterFile
 
 mp.dps = 40
@@ -176,18 +176,55 @@ def _missed(truth: Truth, fractions: list[float], steps: int) -> mpf:
     return total
 
 
-def test_the_interval_of_real_values_is_not_much_longer() -> None:
-    """Than that of the noise alone, where the rounding is small beside it; and never longer than
-    with half the probability for each, as it was."""
-    for loss, users in ((0.01, 10_000), (0.001, 10**6), (0.1, 10**4), (0.01, 10**8)):
-        made = fine(loss, n=users)
-        noise = CentralNoise(made, users)
-        found = reach(noise, 0.05, rounded=users)
-        split = noise.quantile(0.025) + math.sqrt(users * math.log(80) / 2)
-        assert noise.quantile(0.05) <= found <= math.ceil(split)
-        if users / 4 < made.error.mse / 4:
-            assert found < 1.1 * noise.quantile(0.05)
-            assert found < 0.8 * split
+@pytest.mark.parametrize("users", [1, 2, 3, 7, 20, 31])
+def test_the_tail_of_the_rounding(users: int) -> None:
+    """For equal parts where they are worst: just at an integer less x."""
+    for x in [Fraction(k, 4) for k in range(1, 4 * users + 1)]:
+        bound = mpf(rounding_tail(float(x), users))
+        for count in range(math.ceil(x), users + 1):
+            part = (count - x) / users  # W >= x where the count is reached
+            up, stay = (mpf(y.numerator) / y.denominator for y in (part, 1 - part))
+            law = [mp.binomial(users, k) * up**k * stay ** (users - k) for k in range(users + 1)]
+            mean = part * users
+            tail = mp.fsum(p for k, p in enumerate(law) if abs(k - mean) >= x)
+            assert min(tail, 1) <= bound
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.fractions(0, 1, max_denominator=20), min_size=1, max_size=9), st.data())
+def test_the_tail_of_unequal_roundings(parts: list[Fraction], data: st.DataObject) -> None:
+    law = {0: Fraction(1)}
+    for part in parts:
+        law = {
+            k: law.get(k, 0) * (1 - part) + law.get(k - 1, 0) * part for k in range(len(law) + 1)
+        }
+    mean = sum(parts, Fraction(0))
+    x = abs(data.draw(st.integers(0, len(parts))) - mean)  # where the tail has a step
+    tail = sum((p for k, p in law.items() if abs(k - mean) >= x), Fraction(0))
+    assert tail <= Fraction(rounding_tail(math.nextafter(float(x), 0), len(parts)))
+
+
+@pytest.mark.parametrize("loss", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("users", [100, 10_000, 10**6, 10**8])
+def test_the_interval_of_real_values_is_not_much_longer(loss: float, users: int) -> None:
+    """Than the one for values halfway between steps, where W is almost normal; and never longer
+    than with half the probability for each kind of error, as it was."""
+    made = fine(loss, n=users)
+    noise = CentralNoise(made, users)
+    found = reach(noise, 0.05, rounded=users)
+    split = noise.quantile(0.025) + math.sqrt(users * math.log(80) / 2)
+    assert noise.quantile(0.05) <= found <= math.ceil(split)
+    deviation = math.sqrt(users) / 2
+
+    def missed(s: float) -> float:
+        """P(|Z + W| > s): over a normal W, of a Laplace variable."""
+        w = deviation * np.linspace(-9, 9, 20_001)
+        weight = np.exp(-((w / deviation) ** 2) / 2)
+        inner, outer = np.exp(-loss * np.abs(s - w)) / 2, np.exp(-loss * np.abs(s + w)) / 2
+        above = np.where(w < s, inner, 1 - inner) + np.where(w > -s, outer, 1 - outer)
+        return float((weight * above).sum() / weight.sum())
+
+    assert missed(0.95 * found - 3) > 0.05
 
 
 def test_bounds_of_real_values_are_rounded_outwards() -> None:

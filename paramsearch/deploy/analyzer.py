@@ -70,11 +70,10 @@ class Analyzer:
     """Add messages in any portions, then ask for the result.
 
     With ``strict`` the first symbol that is none of the file's is an error.  For real values give
-    the range [low, high].  ``users`` is the number of those who took part, all n by default: say
-    it if there were others, since more of them bring more noise, and fewer than the certificate
-    needs are an error (``TooFew``).  So are fewer messages than that many users send, but for a
-    probability of 1e-9.  ``allow_few`` makes it a remark in the result: the values of those who
-    took part have less protection than the file says, or none.
+    the range [low, high].  ``users`` is how many took part, by default the file's n: more of them
+    bring more noise, and fewer than the certificate needs are an error (``TooFew``).  So are fewer
+    messages than those users send with probability 1 - 1e-9.  ``allow_few`` makes it a remark in
+    the result: the values of those who took part have less protection than the file says, or none.
     """
 
     def __init__(

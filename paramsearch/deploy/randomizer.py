@@ -86,8 +86,8 @@ class Randomizer:
     shuffler has to hide
 
     - which user a message is from, its address and session included;
-    - how many messages a user sends: most users draw no noise, so that a user who sends nothing
-      has the value 0 and a user who sends one message has sent the value;
+    - how many messages a user sends: most users draw no noise; of those, one with the value 0
+      sends nothing, and any other sends the value alone;
     - when messages were sent, and in which order;
     - which messages belong together: an id is drawn at random for every message, and never made
       from the user, the session or the time.
