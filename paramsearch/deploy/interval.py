@@ -28,8 +28,8 @@ c >= U b + x (Pinsker).  Hoeffding's inequality (1963) is P(|W| >= x) <= 2 e^(-2
 x.  The lesser of the two is V(x).
 
 On a grid of steps B, with s = SB, P(|Z + w| > s) is at most P(Z > (S-i-1) B) + P(Z > (S+i) B) for
-|w| in (iB, (i+1)B] and i < S, and at most 1 beyond.  Let G_i be the largest of these bounds up to i,
-and G_S = 1.  Then P(|Z + W| > s) <= G_0 + sum over i of (G_i - G_(i-1)) V(iB).  The tails are at
+|w| in (iB, (i+1)B] and i < S, and at most 1 beyond.  Let G_i be the largest of these bounds up to
+i, and G_S = 1.  Then P(|Z + W| > s) <= G_0 + sum over i of (G_i - G_(i-1)) V(iB).  The tails are at
 t >= 0, so here, too, the interval covers for every smaller number of users.  It is at most a few
 percent longer than the one for values halfway between steps.
 """
