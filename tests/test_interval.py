@@ -19,7 +19,7 @@ from mpmath import mp, mpf
 
 from accounting.configuration import Proposal
 from paramsearch import parameters
-from paramsearch.deploy import Analyzer
+from paramsearch.deploy import Analyzer, interval
 from paramsearch.deploy.interval import CentralNoise, reach, rounding_tail
 from paramsearch.parameter_file import ParameterFile
 
@@ -92,6 +92,25 @@ def test_the_interval_covers_and_one_step_less_does_not(honest: float, users: in
             assert found.lower.tolist() == (found.value - steps).tolist()
             assert truth.outside(steps) <= miss
             assert steps == 0 or truth.outside(steps - 1) > miss
+
+
+@pytest.mark.parametrize(("depth", "users"), [(2.0, 50), (4.0, 50), (3.0, 5), (3.0, 2000)])
+def test_what_is_left_out_is_accounted_for(
+    depth: float, users: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With so much left out, on both sides for 2,000 users, that it matters."""
+    monkeypatch.setattr(interval, "_DEPTH", depth)
+    truth, noise = Truth(file(), users), CentralNoise(file(), users)
+    for t in range(0, 100, 3):
+        assert truth.above(t) <= noise.above(t)
+
+
+def test_rounding_errors_are_accounted_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the exact share, 1 to 57 digits, nothing else keeps the bound on its side."""
+    monkeypatch.setattr(interval, "_ABOVE", 1.0)
+    truth, noise = Truth(file(), 50), CentralNoise(file(), 50)
+    for t in range(60):
+        assert truth.above(t) <= noise.above(t)
 
 
 @pytest.mark.parametrize(("honest", "users"), LAWS)
