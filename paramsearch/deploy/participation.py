@@ -99,6 +99,6 @@ def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | No
             return (
                 f"{found:,} messages{what} are too few: the {least_users(file):,} users that the "
                 f"file's certificate needs send fewer than {least:,} with a probability below "
-                f"{IMPLAUSIBLE:g} only.  Were all messages read?  Did all users take part?"
+                f"{IMPLAUSIBLE:g} only; users or messages are missing"
             )
     return None
