@@ -15,15 +15,32 @@ if TYPE_CHECKING:
 TheParameters = Annotated[Path, typer.Argument(help="A certified parameter file.")]
 Low = Annotated[float | None, typer.Option(help="Real values: the smallest.")]
 High = Annotated[float | None, typer.Option(help="Real values: the largest.")]
+AllowFew = Annotated[
+    bool,
+    typer.Option(
+        "--allow-few",
+        help="Go on with fewer users or messages than the certificate needs: their values are "
+        "not protected as the file says.",
+    ),
+]
 
 
 def randomize(
     file: TheParameters,
     value: Annotated[
-        list[str], typer.Option(help="One user's value; for several users, several times.")
+        list[str],
+        typer.Option(
+            help="One user's value; for several users, several times.  Better -, which reads "
+            "standard input, one user on each line: other users of the machine see the command "
+            "line."
+        ),
     ],
     coordinate: Annotated[
-        list[int] | None, typer.Option(help="Vectors: where the value is, for each --value.")
+        list[int] | None,
+        typer.Option(
+            help="Vectors: where the value is, for each --value; with --value -, the line has it "
+            "before the value."
+        ),
     ] = None,
     low: Low = None,
     high: High = None,
@@ -34,7 +51,8 @@ def randomize(
 ) -> None:
     """Turn a user's value into its messages: one symbol on each line.
 
-    The noise comes from the operating system.  Send the symbols to a shuffler.
+    The noise comes from the operating system.  Send the symbols to a shuffler, which has to hide
+    whose they are, how many one user sends, and when.
     """
     from paramsearch.deploy_command import run_randomize
 
@@ -66,9 +84,14 @@ def analyze(
     strict: Annotated[
         bool, typer.Option("--strict", help="A message that cannot be one is an error.")
     ] = False,
+    allow_few: AllowFew = False,
     json: Machine = False,
 ) -> None:
-    """Estimate the sum from the messages of all users, in one pass and constant memory."""
+    """Estimate the sum from the messages of all users, in one pass and constant memory.
+
+    Fewer messages than the users of the file send is an error, since their noise protects the
+    values; so is a file that is mostly something else than messages.
+    """
     from paramsearch.deploy_command import run_analyze
 
     raise typer.Exit(
@@ -80,6 +103,7 @@ def analyze(
             high=high,
             confidence=confidence,
             strict=strict,
+            allow_few=allow_few,
             as_json=json,
         )
     )
@@ -99,6 +123,7 @@ def simulate(
     ] = "aggregate",
     honest: Annotated[float, typer.Option(help="The fraction of the users who add noise.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the noise, which so protects nobody.")] = 0,
+    allow_few: AllowFew = False,
     json: Machine = False,
 ) -> None:
     """Run the protocol and compare its messages and its error with what the file says."""
@@ -113,6 +138,7 @@ def simulate(
             way=cast("simulation.Way", path),
             honest=honest,
             seed=seed,
+            allow_few=allow_few,
             as_json=json,
         )
     )

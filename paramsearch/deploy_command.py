@@ -1,24 +1,40 @@
-"""``paramsearch randomize``, ``analyze`` and ``simulate``, for people and for machines."""
+"""``paramsearch randomize``, ``analyze`` and ``simulate``, for people and for machines.
+
+With ``--json`` an error is an object, too: ``{"error": {"kind": ..., "message": ...}}``.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from accounting import InvalidParameter
+from accounting import AccountingError, InvalidParameter
 from paramsearch.deploy import Analyzer, Estimate, RandomizedReals, Randomizer
-from paramsearch.deploy.reading import portions
+from paramsearch.deploy.participation import too_few_users
+from paramsearch.deploy.reading import portions, standard_input
 from paramsearch.deploy.simulate import Comparison, Outcome, Plan, Values, Way, simulate
 from paramsearch.display import Fact, progress, show
 from paramsearch.parameter_file import load
 
 _SHOWN = 10
 """Coordinates that a person sees."""
+
+
+@contextmanager
+def _answering(as_json: bool) -> Iterator[None]:
+    """Whoever reads JSON gets an object, whatever the outcome; the exit code is the error's."""
+    try:
+        yield
+    except AccountingError as error:
+        if as_json:
+            print(json.dumps({"error": {"kind": type(error).__name__, "message": str(error)}}))
+        raise
 
 
 def run_randomize(
@@ -32,28 +48,33 @@ def run_randomize(
     as_json: bool,
 ) -> int:
     """The symbols of each value on stdout."""
-    randomizer = Randomizer(load(path))
-    if clip and low is None and high is None:
-        raise InvalidParameter("--clip is for real values, which need --low and --high")
-    if low is not None or high is not None:
-        if low is None or high is None:
-            raise InvalidParameter("real values need both --low and --high")
-        if coordinates:
-            raise InvalidParameter("--coordinate is for vectors, --low and --high for real values")
-        reals = RandomizedReals(randomizer, low, high, clip)
-        sent = [reals(_number(value)) for value in values]
-    elif randomizer.codec.dimension > 1:
-        if len(coordinates) != len(values):
-            raise InvalidParameter(
-                f"this file is for vectors: {len(values)} values need as many --coordinate, not "
-                f"{len(coordinates)}"
-            )
-        pairs = zip(coordinates, values, strict=True)
-        sent = [randomizer((place, _integer(value))) for place, value in pairs]
-    else:
-        if coordinates:
-            raise InvalidParameter("--coordinate is for vectors, this file is for integers")
-        sent = [randomizer(_integer(value)) for value in values]
+    with _answering(as_json):
+        randomizer = Randomizer(load(path))
+        if clip and low is None and high is None:
+            raise InvalidParameter("--clip is for real values, which need --low and --high")
+        if "-" in values:
+            values, coordinates = _from_stdin(values, coordinates, randomizer.codec.dimension > 1)
+        if low is not None or high is not None:
+            if low is None or high is None:
+                raise InvalidParameter("real values need both --low and --high")
+            if coordinates:
+                raise InvalidParameter(
+                    "--coordinate is for vectors, --low and --high for real values"
+                )
+            reals = RandomizedReals(randomizer, low, high, clip)
+            sent = [reals(_number(value)) for value in values]
+        elif randomizer.codec.dimension > 1:
+            if len(coordinates) != len(values):
+                raise InvalidParameter(
+                    f"this file is for vectors: {len(values)} values need as many --coordinate, "
+                    f"not {len(coordinates)}"
+                )
+            pairs = zip(coordinates, values, strict=True)
+            sent = [randomizer((place, _integer(value))) for place, value in pairs]
+        else:
+            if coordinates:
+                raise InvalidParameter("--coordinate is for vectors, this file is for integers")
+            sent = [randomizer(_integer(value)) for value in values]
     if as_json:
         codec = randomizer.codec
         decoded = [[list(codec.message(symbol)) for symbol in symbols] for symbols in sent]
@@ -62,6 +83,27 @@ def run_randomize(
     else:
         print("".join(f"{symbol}\n" for symbols in sent for symbol in symbols), end="")
     return 0
+
+
+def _from_stdin(
+    values: Sequence[str], coordinates: Sequence[int], vectors: bool
+) -> tuple[list[str], list[int]]:
+    """One user on each line: the value, for vectors after its coordinate."""
+    if len(values) > 1 or coordinates:
+        raise InvalidParameter(
+            "--value - takes everything from standard input: give no other --value or --coordinate"
+        )
+    rows = [line.split() for line in standard_input() if line.strip()]
+    width = 2 if vectors else 1
+    for number, row in enumerate(rows, 1):
+        if len(row) != width:
+            wanted = "a coordinate and a value" if vectors else "one value"
+            raise InvalidParameter(
+                f"user {number} of standard input has {len(row)} entries, not {wanted}"
+            )
+    if not rows:
+        raise InvalidParameter("standard input has no value: give one on each line")
+    return [row[-1] for row in rows], [_integer(row[0]) for row in rows] if vectors else []
 
 
 def _integer(text: str) -> int:
@@ -89,26 +131,39 @@ def run_analyze(
     high: float | None,
     confidence: float,
     strict: bool,
+    allow_few: bool,
     as_json: bool,
 ) -> int:
     """The estimate on stdout."""
-    analyzer = Analyzer(load(path), users=users, low=low, high=high, strict=strict)
-    for name in messages:
-        if str(name) != "-" and (not name.exists() or name.is_dir()):
-            raise InvalidParameter(f"there is no file {name}")
-    with progress("analyzing") as say:
+    with _answering(as_json):
+        analyzer = Analyzer(
+            load(path), users=users, low=low, high=high, strict=strict, allow_few=allow_few
+        )
         for name in messages:
-            for symbols, ids in portions(name):
-                analyzer.add(symbols, ids)
-                say(f"{analyzer.messages:,} messages")
-    found = analyzer.result(confidence)
-    if strict and found.implausible is not None:
-        raise InvalidParameter(found.implausible)
+            if str(name) != "-" and (not name.exists() or name.is_dir()):
+                raise InvalidParameter(f"there is no file {name}")
+        with progress("analyzing") as say:
+            for name in messages:
+                _read(analyzer, name, say)
+        found = analyzer.result(confidence)
+        many = analyzer.too_many()
+        if strict and many is not None:
+            raise InvalidParameter(many)
     if as_json:
         print(json.dumps(_machine(found), allow_nan=False))
     else:
         show(_person(found))
     return 0
+
+
+def _read(analyzer: Analyzer, path: Path, say: Callable[[str], None]) -> None:
+    """All messages of one file, most of which have to be some."""
+    read, rejected = analyzer.messages, analyzer.rejected
+    for symbols, ids in portions(path):
+        analyzer.add(symbols, ids)
+        say(f"{analyzer.messages:,} messages")
+    source = "standard input" if str(path) == "-" else str(path)
+    analyzer.require_messages(source, read=read, rejected=rejected)
 
 
 def _machine(found: Estimate) -> dict[str, Any]:
@@ -155,13 +210,16 @@ def run_simulate(
     way: Way,
     honest: float,
     seed: int,
+    allow_few: bool,
     as_json: bool,
 ) -> int:
     """Measured beside expected on stdout."""
-    file = load(path)
-    plan = Plan(file, file.problem.n if users is None else users, values, runs, seed, way, honest)
-    with progress("simulating") as say:
-        outcome = simulate(plan, say)
+    with _answering(as_json):
+        file = load(path)
+        count = file.problem.n if users is None else users
+        plan = Plan(file, count, values, runs, seed, way, honest, allow_few)
+        with progress("simulating") as say:
+            outcome = simulate(plan, say)
     if as_json:
         print(json.dumps(_measured(outcome), allow_nan=False))
     else:
@@ -185,6 +243,7 @@ def _measured(outcome: Outcome) -> dict[str, Any]:
         "path": plan.path,
         "values": plan.values,
         "honest": plan.honest,
+        "implausible": too_few_users(plan.file, plan.noisy_users),
         "messages": numbers(outcome.messages),
         "bits_per_user": outcome.bits_per_user,
         "mse": numbers(outcome.mse),
@@ -207,4 +266,7 @@ def _simulated(outcome: Outcome) -> Iterator[Fact]:
     mse = outcome.mse
     yield "error", f"RMSE {math.sqrt(mse.measured):.6g}, expected {math.sqrt(mse.expected):.6g}"
     yield "MSE", compared(mse, 1.0)
+    few = too_few_users(plan.file, plan.noisy_users)
+    if few is not None:
+        yield "warning", few, "yellow"
     yield "note", "seeded: these messages protect nobody"

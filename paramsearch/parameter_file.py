@@ -5,6 +5,10 @@ Poisson(rate) events, each a logarithmic(p) count, so a user draws Poisson(rate 
 sum is NB(r, p) with r = -rate / log(1 - p). ``r``, ``mean``, ``eps_central``, ``cost`` and
 ``error`` follow from the rationals; an audit recomputes them.
 
+What the certificate is about is the multiset of the messages of all users.  It holds if nothing
+else can be seen: a shuffler hides where a message comes from, how many messages one user sends,
+when they are sent, and all ids that can be linked.
+
 Compatibility. ``format`` names the layout. Within one format no field is added, removed or
 reinterpreted: a reader refuses unknown fields, and any change of layout or meaning is a new number.
 A reader of this package reads every format it has ever written.
@@ -267,7 +271,14 @@ class Provenance(_Part):
 
 
 class ParameterFile(_Part):
-    """One parameter file, immutable.  ``certificate`` is null until somebody certifies it."""
+    """One parameter file, immutable.  ``certificate`` is null until somebody certifies it.
+
+    The guarantee is about the multiset of the messages of all users.  Whoever sees them must not
+    see, besides: the origin of a message; the number of messages of one user (most users draw no
+    noise; of those, one with input 0 sends nothing, and any other sends the input alone); the time
+    or order of sending; ids that link messages to each other or to a user.  And it needs the noise
+    of ``problem.n`` users, or of the fraction ``problem.honest`` of them.
+    """
 
     format: Format
     problem: AnyProblem

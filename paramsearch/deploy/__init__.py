@@ -1,8 +1,9 @@
 """The protocol itself, run from a certified parameter file."""
 
-from paramsearch.deploy.analyzer import Analyzer, Estimate
+from paramsearch.deploy.analyzer import Analyzer, Estimate, NotMessages
 from paramsearch.deploy.bits import BitSource, SeededBits, SystemBits, Tape
 from paramsearch.deploy.codec import Codec
+from paramsearch.deploy.participation import TooFew
 from paramsearch.deploy.randomizer import Batch, RandomizedReals, Randomizer
 
 __all__ = [
@@ -11,9 +12,11 @@ __all__ = [
     "BitSource",
     "Codec",
     "Estimate",
+    "NotMessages",
     "RandomizedReals",
     "Randomizer",
     "SeededBits",
     "SystemBits",
     "Tape",
+    "TooFew",
 ]

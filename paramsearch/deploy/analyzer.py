@@ -16,23 +16,40 @@ import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
 from accounting.checks import probability, real, whole
-from accounting.errors import InvalidParameter
+from accounting.errors import AccountingError, InvalidParameter
 from paramsearch.auditor import consistent
 from paramsearch.deploy.codec import Codec
+from paramsearch.deploy.interval import CentralNoise, reach
+from paramsearch.deploy.participation import (
+    IMPLAUSIBLE,
+    only_noise,
+    refuse,
+    too_few_messages,
+    too_few_users,
+)
 from paramsearch.parameter_file import ParameterFile
 
 _CHUNK = 1 << 16
 _LARGEST_TABLE = 1 << 14
 """Symbols up to which each is counted; beyond it values are added up."""
 _LARGEST_DIMENSION = 1 << 27
-_IMPLAUSIBLE = 1e-9
-"""Probability of more messages than ``expected_messages`` says."""
+_EXACT_DOUBLES = 1 << 53
+
+
+class NotMessages(AccountingError):
+    """Most of what was to be analyzed are no symbols of the file."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """``value`` is the sum, or one for each coordinate; the interval contains the truth with at
     least the probability ``confidence``, of each coordinate.
+
+    The interval and the standard deviation are those of all ``users`` of the analyzer adding their
+    noise.  With less noise the error is smaller, so the interval covers for every participation up
+    to that: all of them, the file's honest fraction, or fewer (``interval.py`` proves it).  It is
+    the shortest such interval of whole steps for integers and vectors.  For real values it covers
+    whatever they are, and counts the rounding of all users.
 
     ``rejected`` symbols were none of the file's, ``duplicates`` had an id again.  ``implausible``
     says what is wrong with the number of messages or users, if anything.
@@ -53,7 +70,10 @@ class Analyzer:
     """Add messages in any portions, then ask for the result.
 
     With ``strict`` the first symbol that is none of the file's is an error.  For real values give
-    the range [low, high] and the number of users who took part, all n by default.
+    the range [low, high].  ``users`` is how many took part, by default the file's n: more of them
+    bring more noise, and fewer than the certificate needs are an error (``TooFew``).  So are fewer
+    messages than those users send with probability 1 - 1e-9.  ``allow_few`` makes it a remark in
+    the result: the values of those who took part have less protection than the file says, or none.
     """
 
     def __init__(
@@ -64,24 +84,27 @@ class Analyzer:
         low: float | None = None,
         high: float | None = None,
         strict: bool = False,
+        allow_few: bool = False,
     ) -> None:
         consistent(file)
-        self.file, self.strict = file, strict
+        self.file, self.strict, self.allow_few = file, strict, allow_few
         self.codec = Codec.of(file)
         self.users = file.problem.n if users is None else whole("users", users, least=1)
+        refuse(too_few_users(file, self.users), allowed=allow_few)
         if file.dimension > _LARGEST_DIMENSION:
             raise InvalidParameter(
                 f"dimension = {file.dimension:,} needs a sum for each coordinate in memory; up to "
                 f"{_LARGEST_DIMENSION:,} are possible"
             )
-        self.scale, lowest, self.reals = _affine(file, low, high)
-        self.offset = lowest * self.users
+        self._scale, self._offset, self.reals = _affine(file, low, high, self.users)
         self.messages = self.rejected = self.duplicates = 0
         size = len(self.codec.alphabet)
         self._values = np.array(self.codec.alphabet, np.int64)
         tabled = self.codec.symbols <= _LARGEST_TABLE
         self._counts = np.zeros(self.codec.symbols if tabled else 0, np.int64)
         self._sums = np.zeros(0 if tabled else self.codec.dimension, np.int64)
+        self._only_noise = np.array([only_noise(file, value) for value in file.alphabet])
+        self._noise_beside_counts = 0
         self._alphabet = size
         self._seen: set[object] = set()
 
@@ -135,6 +158,7 @@ class Analyzer:
         else:
             coordinate, index = np.divmod(symbols, self._alphabet)
             np.add.at(self._sums, coordinate, self._values[index])
+            self._noise_beside_counts += int(np.count_nonzero(self._only_noise[index]))
 
     @property
     def sums(self) -> IntArray:
@@ -144,48 +168,81 @@ class Analyzer:
         found: IntArray = self._counts.reshape(self.codec.dimension, -1) @ self._values
         return found
 
+    @property
+    def noise_messages(self) -> int:
+        """Messages such as no value is sent as, only noise."""
+        if not len(self._counts):
+            return self._noise_beside_counts
+        return int(self._counts.reshape(self.codec.dimension, -1).sum(axis=0) @ self._only_noise)
+
     def result(self, confidence: float = 0.95) -> Estimate:
-        """The estimate; messages may still be added afterwards."""
-        miss = 1 - probability("confidence", confidence)
-        rounding = self.users / 4 if self.reals else 0.0
+        """The estimate; messages may still be added afterwards.
+
+        ``TooFew`` messages, and more rejected ones than others (``NotMessages``), are errors.
+        """
+        miss = math.nextafter(1 - probability("confidence", confidence), 0)
+        self.require_messages("the messages")
+        few = too_few_users(self.file, self.users) or too_few_messages(
+            self.file, total=self.messages, noise=self.noise_messages
+        )
+        refuse(few, allowed=self.allow_few)
+        rounded = self.users if self.reals else 0
+        steps = reach(CentralNoise(self.file, self.users), miss, rounded=rounded)
         share = self.users / self.file.problem.n  # of the noise
-        deviation = self.scale * math.sqrt(self.file.error.mse * share + rounding)
-        # each kind of error stays within its half of the interval up to half the probability
-        reach = float(noise_quantile(self.file, miss / 2 if self.reals else miss, share))
-        if self.reals:
-            reach += math.sqrt(self.users * math.log(4 / miss) / 2)  # Hoeffding
-        value: FloatArray = np.asarray(self.offset + self.scale * self.sums, np.float64)
+        deviation = float(self._scale) * math.sqrt(self.file.error.mse * share + rounded / 4)
         return Estimate(
-            value=value,
+            value=self._located(0),
             standard_deviation=deviation,
-            lower=value - self.scale * reach,
-            upper=value + self.scale * reach,
+            lower=self._located(-steps),
+            upper=self._located(steps),
             confidence=confidence,
             messages=self.messages,
             rejected=self.rejected,
             duplicates=self.duplicates,
-            implausible=self._implausible(),
+            implausible=few or self.too_many(),
         )
 
-    def _implausible(self) -> str | None:
-        problem = self.file.problem
-        least = math.ceil(problem.honest * problem.n)
-        if self.users < least:
-            return f"{self.users:,} users are fewer than the {least:,} that the certificate needs"
-        most = expected_messages(self.file, self.users)
-        if self.messages > most:
-            return (
-                f"{self.messages:,} messages are more than the {most:,} that {self.users:,} users "
-                f"send but with a probability below {_IMPLAUSIBLE:g}: were some counted twice?"
+    def require_messages(self, source: str, *, read: int = 0, rejected: int = 0) -> None:
+        """An error if more were rejected than not, since that many were read and rejected."""
+        new, wrong = self.messages - read, self.rejected - rejected
+        if wrong > new:
+            raise NotMessages(
+                f"{source}: {wrong:,} of {new + wrong:,} are no symbols of the parameter file, "
+                f"0..{self.codec.symbols - 1}; are these messages, and made with this file?"
             )
-        return None
+
+    def _located(self, steps: int) -> FloatArray:
+        """Where the sums are that many steps further, rounded outwards; 0 is the estimate."""
+        outside = math.copysign(math.inf, steps)
+        if not self.reals:
+            found = np.asarray(self.sums + steps, np.float64)
+            inexact = (np.abs(found) >= _EXACT_DOUBLES) & (steps != 0)
+            return np.where(inexact, np.nextafter(found, outside), found)
+        exact = self._offset + self._scale * (int(self.sums[0]) + steps)
+        try:
+            nearest = float(exact)
+        except OverflowError:
+            raise InvalidParameter("the estimate is beyond the largest double") from None
+        inside = (Fraction(nearest) - exact) * steps < 0
+        return np.array([math.nextafter(nearest, outside) if inside else nearest])
+
+    def too_many(self) -> str | None:
+        """What is wrong if there are more messages than the users send."""
+        most = expected_messages(self.file, self.users)
+        if self.messages <= most:
+            return None
+        return (
+            f"{self.messages:,} messages are more than the {most:,} that {self.users:,} users "
+            f"send but with a probability below {IMPLAUSIBLE:g}: were some counted twice?"
+        )
 
 
 def _affine(
-    file: ParameterFile, low: float | None, high: float | None
-) -> tuple[float, float, bool]:
+    file: ParameterFile, low: float | None, high: float | None, users: int
+) -> tuple[Fraction, Fraction, bool]:
+    """The value of a step, that of no message, and whether values are real."""
     if low is None and high is None:
-        return 1.0, 0.0, False
+        return Fraction(1), Fraction(0), False
     ordered = low is not None and high is not None and real("low", low) < real("high", high)
     if low is None or high is None or not ordered or not math.isfinite(high - low):
         raise InvalidParameter(
@@ -194,7 +251,8 @@ def _affine(
         )
     if file.dimension > 1:
         raise InvalidParameter("this file is for vectors; a range is for real values")
-    return (high - low) / file.problem.max_value, low, True
+    step = (Fraction(high) - Fraction(low)) / file.problem.max_value
+    return step, Fraction(low) * users, True
 
 
 def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
@@ -214,25 +272,6 @@ def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
         yield np.array([max(-1, min(int(symbol), limit)) for symbol in portion], np.int64)
 
 
-def noise_quantile(file: ParameterFile, miss: float, users: float = 1.0) -> int:
-    """The least t with P(|z+ - z-| > t) <= ``miss``, or a little more, for this share of users.
-
-    By the moment generating function where the noise is not geometric: for every s, P(Z > t) is at
-    most E[e^{sZ}] e^{-st}.
-    """
-    q = float(Fraction(file.central.p))
-    share = file.central.r * users
-    loss = -math.log(q)
-    if abs(share - 1) < 1e-9:  # P(|Z| > t) = 2 q^(t+1) / (1 + q)
-        return max(0, math.ceil(math.log(2 / ((1 + q) * miss)) / loss - 1 + 1e-6))
-
-    def bound(s: float) -> float:
-        moment = 2 * math.log1p(-q) - math.log1p(-q * math.exp(s)) - math.log1p(-q * math.exp(-s))
-        return (share * moment + math.log(2 / miss)) / s
-
-    return math.ceil(min(bound(loss * k / 256) for k in range(1, 256)))
-
-
 def expected_messages(file: ParameterFile, users: int) -> int:
     """A number of messages that so many users exceed with a probability below 1e-9 only.
 
@@ -249,6 +288,6 @@ def expected_messages(file: ParameterFile, users: int) -> int:
             share * r * (math.log1p(-p) - math.log1p(-p * math.exp(s * size)))
             for size, r, p in parts
         )
-        return (moment - math.log(_IMPLAUSIBLE)) / s
+        return (moment - math.log(IMPLAUSIBLE)) / s
 
     return users + math.ceil(min(bound(steepest * k / 256) for k in range(1, 256)))

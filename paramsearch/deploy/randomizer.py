@@ -27,6 +27,7 @@ from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.chance import Rational, happens, uniform
 from paramsearch.deploy.codec import Codec, Message
 from paramsearch.deploy.laws import Choice, Logarithmic, Poisson
+from paramsearch.deploy.participation import refuse, too_few_users
 from paramsearch.parameter_file import ParameterFile
 
 Value = int | tuple[int, int]
@@ -64,8 +65,11 @@ class Noise:
 
 @dataclass(frozen=True)
 class Batch:
-    """Messages of many users: ``symbols[i]`` is sent by ``users[i]``; in no order that matters,
-    but not shuffled either."""
+    """Messages of many users: ``symbols[i]`` is sent by ``users[i]``.
+
+    Not shuffled: the true values come first, in the order of the users, then the noise.  Whoever
+    sees the symbols in this order knows the values.
+    """
 
     symbols: IntArray
     users: IntArray
@@ -76,6 +80,19 @@ class Randomizer:
 
     Bits come from the operating system.  Another source has to be asked for by name, with
     ``not_private=True``: whoever knows a seed knows the noise.
+
+    One user's messages protect nothing.  What is private is the multiset of the messages of all n
+    users, so whoever gets them must learn nothing else; between the users and the analyzer, the
+    shuffler has to hide
+
+    - which user a message is from, its address and session included;
+    - how many messages a user sends: most users draw no noise; of those, one with the value 0
+      sends nothing, and any other sends the value alone;
+    - when messages were sent, and in which order;
+    - which messages belong together: an id is drawn at random for every message, and never made
+      from the user, the session or the time.
+
+    The running time depends on the noise that is drawn, so the call must not be timed from outside.
     """
 
     def __init__(
@@ -128,10 +145,16 @@ class Randomizer:
     def _symbols(self, coordinate: int, which: int) -> list[int]:
         return [self.codec.symbol((coordinate, value)) for value in self.noise.atoms[which]]
 
-    def batch(self, values: Sequence[Value] | IntArray) -> Batch:
+    def batch(self, values: Sequence[Value] | IntArray, *, allow_few: bool = False) -> Batch:
         """The messages of many users at once: the same law, since the events of all of them are
-        Poisson and each belongs to any of them."""
+        Poisson and each belongs to any of them.
+
+        True values come first: shuffle the symbols before they leave.  Fewer users than the
+        certificate needs are an error (``TooFew``) unless ``allow_few``: for one of several batches
+        whose messages are shuffled together, where the sum of their users has to be enough.
+        """
         own = self._own(values if isinstance(values, np.ndarray) else list(values))
+        refuse(too_few_users(self.file, len(own)), allowed=allow_few)
         sending = np.flatnonzero(own >= 0)
         symbols, users = [own[sending]], [sending]
         for coordinate, which, copies in self.noise.events(self.source, len(own)):
@@ -211,5 +234,9 @@ class RandomizedReals:
     def __call__(self, value: float) -> list[int]:
         return self.randomizer(self.rounded(value))
 
-    def batch(self, values: Iterable[float]) -> Batch:
-        return self.randomizer.batch(np.array([self.rounded(value) for value in values], np.int64))
+    def batch(self, values: Iterable[float], *, allow_few: bool = False) -> Batch:
+        """As ``Randomizer.batch``: shuffle the symbols before they leave."""
+        given = list(values)
+        refuse(too_few_users(self.randomizer.file, len(given)), allowed=allow_few)
+        steps = np.array([self.rounded(value) for value in given], np.int64)
+        return self.randomizer.batch(steps, allow_few=allow_few)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -33,10 +34,19 @@ def portions(path: Path) -> Iterator[Portion]:
     if kind in {".parquet", ".arrow", ".feather"}:
         yield from _columnar(path)
     elif str(path) == "-":
-        yield from _lines(sys.stdin)
+        yield from _lines(standard_input())
     else:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
             yield from _rows(file, path) if kind == ".csv" else _lines(file)
+
+
+def standard_input() -> TextIO:
+    """Bytes that are no text become characters that are in no number."""
+    if sys.stdin is None:
+        raise InvalidParameter("standard input is closed: there is nothing to read")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    return sys.stdin
 
 
 def _lines(file: TextIO) -> Iterator[Portion]:

@@ -25,6 +25,7 @@ from paramsearch.certification import fraction
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
+from paramsearch.deploy.participation import part_of, refuse, too_few_users
 from paramsearch.deploy.randomizer import Noise, Randomizer
 from paramsearch.parameter_file import ParameterFile
 
@@ -37,7 +38,10 @@ _MOST_EVENTS = 30_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What to simulate; ``honest`` is the fraction of the users who add noise."""
+    """What to simulate; ``honest`` is the fraction of the users who add noise.
+
+    If those are fewer than the file's certificate needs, this is an error unless ``allow_few``.
+    """
 
     file: ParameterFile
     users: int
@@ -46,6 +50,7 @@ class Plan:
     seed: int = 0
     path: Way = "aggregate"
     honest: float = 1.0
+    allow_few: bool = False
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -62,7 +67,8 @@ class Plan:
             )
         whole("runs", self.runs, least=1)
         whole("seed", self.seed, least=0)
-        fraction(self.honest)
+        object.__setattr__(self, "honest", fraction(self.honest))
+        refuse(too_few_users(self.file, self.noisy_users), allowed=self.allow_few)
         events = Noise(self.file).rate * self.users / self.file.problem.n
         if events > _MOST_EVENTS:
             raise InvalidParameter(
@@ -71,6 +77,10 @@ class Plan:
             )
         if self.honest < 1 and self.path == "users":
             raise InvalidParameter("honest below 1 is simulated on the path 'aggregate'")
+
+    @property
+    def noisy_users(self) -> int:
+        return part_of(self.users, self.honest)
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,7 @@ def _aggregate(plan: Plan, number: int, noise: Noise) -> Run:
     errors = np.zeros(dimension)
     messages = sending
     source = SeededBits(f"{plan.seed}/{number}")
-    for coordinate, which, copies in noise.events(source, round(plan.users * plan.honest)):
+    for coordinate, which, copies in noise.events(source, plan.noisy_users):
         elements = noise.atoms[which]
         messages += len(elements) * copies
         errors[coordinate] += sum(elements) * copies
@@ -203,14 +213,14 @@ def _piece(piece: Piece) -> Run:
     randomizer = Randomizer(file, SeededBits(f"{plan.seed}/{number}/{begin}"), not_private=True)
     random = np.random.default_rng([plan.seed, number, begin])
     values = _values(plan, end - begin, random)
-    analyzer = Analyzer(file, strict=True)
+    analyzer = Analyzer(file, strict=True)  # of the messages, not of their number
     if file.dimension == 1:
-        analyzer.add(randomizer.batch(values).symbols)
+        analyzer.add(randomizer.batch(values, allow_few=True).symbols)
         truth = np.array([values.sum()])
     else:
         coordinates = random.integers(file.dimension, size=len(values))
         pairs = list(zip(coordinates.tolist(), values.tolist(), strict=True))
-        analyzer.add(randomizer.batch(pairs).symbols)
+        analyzer.add(randomizer.batch(pairs, allow_few=True).symbols)
         truth = np.bincount(coordinates, weights=values, minlength=file.dimension)
     return Run(analyzer.messages, analyzer.sums - truth)
 
