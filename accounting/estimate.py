@@ -85,7 +85,8 @@ class Estimator:
         places = np.flatnonzero(workload.factor >= len(workload.plain))
         self.own = workload.factor[places] - len(workload.plain)
         self.own_pair = np.searchsorted(workload.start, places, side="right") - 1
-        self.moves = len(self.own) > workload.pairs
+        self.centrals = int(np.bincount(self.own_pair, minlength=1).max())
+        self.moves = self.centrals > 1
         self.geometric = np.zeros(len(workload.noises))
         self.geometric[self.central.noise] = math.exp(-2 * self.central.step)
         self.slack = eps - self._central_loss()
@@ -209,7 +210,7 @@ class Estimator:
         spectra = np.empty((len(shifted), len(used), shifted.shape[2]), np.complex128)
         spectra[:, :n] = shifted[:, :n]
         shifted = np.ascontiguousarray(shifted[:, n:])
-        aside = np.empty((len(mix), 2, 3))
+        aside = np.empty((len(mix), self.centrals, 3))
         step, power = self.central.step, grid.power
         terms = mix[:, 0].copy()
         if workload.releases == 1 and not self.moves:  # the others need more than twice the slack

@@ -201,7 +201,7 @@ def mixed_outliers(
     out: FloatArray,
 ) -> None:
     """out[i, 0] = value and two derivatives of what the outliers of W add to the central factor i;
-    out[i, 1] where another such factor has its largest loss."""
+    out[i, k] where k other such factors have their largest loss."""
     q = math.exp(-step)
     for i in range(mix.shape[0]):
         m, b = mix[i]
@@ -211,7 +211,7 @@ def mixed_outliers(
             if 0 < c < m:
                 weight *= 1.0 - q
             row = outliers[b + c - lowest]
-            for other in range(2):
+            for other in range(out.shape[1]):
                 scale = math.exp(eps - ((1 + other) * m - 2 * c) * step)
                 for k in range(row.shape[0]):
                     if row[k, 0] > scale * row[k, 1]:
