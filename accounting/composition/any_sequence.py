@@ -24,8 +24,12 @@ from accounting.workload import Workload
 
 Report = Callable[[str], None]
 MOST_RELEASES = 10_000
-MOST_STEPS = 8
-"""Releases up to which every one is a step of the induction; more are a power of the envelope."""
+MOST_STEPS = 32
+"""Releases up to which every one is a step of the induction."""
+_BLOCK = 8
+"""More releases are taken in blocks of this many."""
+_FEW = 8
+"""Releases whose worst fixed sequence is looked for change by change."""
 _COARSEST = 0.02
 """Relative gap that the first grid is made for."""
 _FINEST = 1e-5
@@ -100,7 +104,7 @@ def sequence_bounds(
         found = _upper(kinds, eps, releases, width)
         upper = min(upper, found)
         if witness is None:
-            witness = _witness(kinds, eps, releases, width)
+            witness = _witness(kinds, eps, releases)
             lower = _lower(more, witness, eps, gap=max(gap, 1e-3), report=report)
         # the error of the grid is proportional to the gap it is made for
         settled = before - found <= 3 * gap * found
@@ -141,21 +145,40 @@ def _kinds(profiles: Profiles, eps: float) -> _Kinds:
 
 
 def _upper(kinds: _Kinds, eps: float, releases: int, gap: float) -> float:
-    if releases > MOST_STEPS:
-        return kinds.envelope.power(releases, eps=eps, tolerance=gap / 8).delta(eps)
-    pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
-    later = _later(kinds, pairs, releases, tilt)[-1]
-    return max(pair.composed(later, tilt).delta(eps) for pair in pairs)
+    """Theorem 2 release by release; of many releases, the pair of a block of them to a power."""
+    induction = _Induction(kinds, eps, releases, gap)
+    if releases <= MOST_STEPS:
+        later = induction.up_to(releases - 1)[-1]
+        return max(p.composed(later, induction.tilt).delta(eps) for p in induction.pairs)
+    blocks, rest = divmod(releases, _BLOCK)
+    found = induction.up_to(_BLOCK)
+    whole = found[-1].power(blocks, eps=eps * blocks * _BLOCK / releases, tolerance=gap / 8)
+    if rest:
+        whole = whole.composed(found[rest - 1].matched(whole), induction.tilt)
+    return whole.delta(eps)
 
 
-def _later(
-    kinds: _Kinds, pairs: list[DominatingPair], releases: int, tilt: float
-) -> list[DominatingPair]:
-    """What 1, 2, ..., releases - 1 releases can add up to (H of Theorem 2)."""
-    found = [kinds.envelope]
-    for _ in range(releases - 2):
-        found.append(_step(pairs, found[-1], tilt))
-    return found
+class _Induction:
+    """Theorem 2 backward over the releases, for the question of delta at eps after all of them."""
+
+    def __init__(self, kinds: _Kinds, eps: float, releases: int, gap: float) -> None:
+        self.pairs, self.envelope = kinds.pairs(), kinds.envelope
+        self.tilt = self.envelope.saddle(eps, releases)
+        self.tolerance = gap / releases
+        exponent = releases * self.envelope.log_moment(self.tilt) - self.tilt * eps
+        self.spare = 1e-4 * self.tolerance * math.exp(max(min(exponent, 0.0), -690.0))
+
+    def product(self, first: DominatingPair, second: DominatingPair) -> DominatingPair:
+        whole = first.composed(second, self.tilt)
+        return whole.shortened(self.tilt, self.tolerance, self.spare)
+
+    def up_to(self, releases: int) -> list[DominatingPair]:
+        """What 1, 2, ... releases can add up to: H of Theorem 2, as dominating pairs."""
+        found = [self.envelope]
+        for _ in range(releases - 1):
+            before = _step(self.pairs, found[-1], self.tilt)
+            found.append(before.shortened(self.tilt, self.tolerance, self.spare))
+        return found
 
 
 def _step(pairs: list[DominatingPair], so_far: DominatingPair, tilt: float) -> DominatingPair:
@@ -169,26 +192,27 @@ def _step(pairs: list[DominatingPair], so_far: DominatingPair, tilt: float) -> D
     return DominatingPair.from_profile(value, base=first, step=so_far.step)
 
 
-def _witness(kinds: _Kinds, eps: float, releases: int, gap: float) -> tuple[Times, ...]:
+def _witness(kinds: _Kinds, eps: float, releases: int) -> tuple[Times, ...]:
     """A fixed sequence that looks bad; nothing rests on how it was found."""
-    times = _few(kinds, eps, releases) if releases <= MOST_STEPS else _many(kinds, eps, releases)
+    times = _few(kinds, eps, releases) if releases <= _FEW else _many(kinds, eps, releases)
     return tuple((kinds.founder[kind], count) for kind, count in times.items())
 
 
 def _few(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
     """Every release takes the worst change beside the best that is left for later ones; then one
     change after another is exchanged."""
-    pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
+    induction = _Induction(kinds, eps, releases, _COARSEST)
+    pairs, tilt = induction.pairs, induction.tilt
     mixed: list[int] = []
     so_far: DominatingPair | None = None
-    for later in [*_later(kinds, pairs, releases, tilt)[::-1], None]:
+    for later in [*induction.up_to(releases - 1)[::-1], None]:
         rest = [part for part in (so_far, later) if part is not None]
-        beside = rest[0] if len(rest) == 1 else rest[0].composed(rest[1], tilt)
+        beside = rest[0] if len(rest) == 1 else induction.product(*rest)
         found = [pair.composed(beside, tilt).delta(eps) for pair in pairs]
         mixed.append(int(np.argmax(found)))
         last = pairs[mixed[-1]]
-        so_far = last if so_far is None else so_far.composed(last, tilt)
-    best = _ascent(pairs, mixed, eps, tilt)
+        so_far = last if so_far is None else induction.product(so_far, last)
+    best = _ascent(induction, mixed, eps)
     return {kind: best.count(kind) for kind in sorted(set(best))}
 
 
@@ -211,15 +235,15 @@ def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
     return times
 
 
-def _ascent(pairs: list[DominatingPair], mixed: list[int], eps: float, tilt: float) -> list[int]:
+def _ascent(induction: _Induction, mixed: list[int], eps: float) -> list[int]:
     """Exchange one change after another for the one that is worst beside the others."""
-    best, position, unchanged = 0.0, 0, 0
+    pairs, best, position, unchanged = induction.pairs, 0.0, 0, 0
     while unchanged < len(mixed):
         others = [pairs[kind] for i, kind in enumerate(mixed) if i != position]
         rest = others[0]
         for pair in others[1:]:
-            rest = rest.composed(pair, tilt)
-        found = [pair.composed(rest, tilt).delta(eps) for pair in pairs]
+            rest = induction.product(rest, pair)
+        found = [pair.composed(rest, induction.tilt).delta(eps) for pair in pairs]
         kind = int(np.argmax(found))
         unchanged = 0 if found[kind] > best * (1 + 1e-9) else unchanged + 1
         if found[kind] > best:

@@ -186,31 +186,32 @@ class DominatingPair:
         may add; they only add.
         """
         tilt = self.saddle(eps, times)
-        log_delta = times * self._log_moment(tilt) - tilt * eps
+        log_delta = times * self.log_moment(tilt) - tilt * eps
         spare = 1e-3 * tolerance * math.exp(max(min(log_delta, 0.0), -690.0))
         assert times >= 1
-        factor, taken = self._short(tilt, tolerance / times, spare / times), 1
+        factor, taken = self.shortened(tilt, tolerance / times, spare / times), 1
         out: DominatingPair | None = None
         while True:
             if times // taken % 2:
                 out = factor if out is None else out.matched(factor).composed(factor, tilt)
-                out = out._short(tilt, tolerance, spare)
+                out = out.shortened(tilt, tolerance, spare)
             if 2 * taken > times:
                 assert out is not None
                 return out
             factor = factor.composed(factor, tilt)
             taken *= 2
-            factor = factor._short(tilt, tolerance * taken / times, spare * taken / times)
+            factor = factor.shortened(tilt, tolerance * taken / times, spare * taken / times)
             # a coarser step adds variance to each of times / taken factors
             while (tilt * factor.step) ** 2 * times < 4 * taken * tolerance / 8:
                 factor = factor.coarser()
 
-    def _log_moment(self, tilt: float) -> float:
+    def log_moment(self, tilt: float) -> float:
+        """log of the mass tilted by e^{tilt * loss}; an estimate."""
         tilted = self._log_mass + tilt * self.losses
         peak = float(tilted.max())
         return peak + math.log(float(np.exp(tilted - peak).sum()))
 
-    def _short(self, tilt: float, tolerance: float, spare: float) -> DominatingPair:
+    def shortened(self, tilt: float, tolerance: float, spare: float) -> DominatingPair:
         """Without the lowest losses, whose tilted mass is far below ``tolerance``, and without the
         highest ones, which become infinite with a mass of about ``spare``."""
         tilted = self._log_mass + tilt * multiples(0, len(self.mass), self.step)
