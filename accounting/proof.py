@@ -64,7 +64,10 @@ class Proof:
     precision: int
     deviation: float
     worst_sequence: tuple[tuple[Pair, int], ...] = ()
-    """For any sequence of changes: those that attain the lower bound, and how often each."""
+    """For any sequence of changes: a fixed one that is bad, as changes and how often each is made.
+    The lower bound may be that of an adaptive one, which begins with ``worst_pair``."""
+    sequence_lower: float = 0.0
+    """What ``worst_sequence`` attains by itself."""
     lighter: bool = False
     """Whether this is a proof for less noise, which gives no lower bound (lighter.py)."""
 
@@ -279,6 +282,7 @@ def _by_notary(found: Finding) -> Proof:
         precision=found.precision,
         deviation=found.deviation,
         worst_sequence=found.worst_sequence,
+        sequence_lower=found.sequence_lower,
     )
 
 
@@ -292,9 +296,11 @@ def _with_witness(
         return proof
     return replace(
         proof,
-        enclosure=Enclosure(fast.enclosure.lower, proof.enclosure.upper),
-        worst_pair=fast.worst_pair,
+        enclosure=Enclosure(
+            max(fast.enclosure.lower, proof.enclosure.lower), proof.enclosure.upper
+        ),
         worst_sequence=fast.worst_sequence,
+        sequence_lower=fast.sequence_lower,
     )
 
 
@@ -327,6 +333,7 @@ def _fast_any(
         precision=53,
         deviation=deviation,
         worst_sequence=tuple((labels[q], times) for q, times in found.witness),
+        sequence_lower=enclosure.lower,
     )
 
 

@@ -21,7 +21,7 @@ A reader of this package reads every format it has ever written.
 ``correlated-noise-parameters/3``   several releases, for any sequence of changes: one user's whole
     sequence of values is replaced by any other, chosen adaptively. ``problem.changes`` is "any",
     ``problem.dimension`` is there for vectors only, and ``certificate.worst_sequence`` has the
-    changes that attain ``delta_lower``, with how often each is made.
+    changes of a bad sequence, with how often each is made.
 
 In formats 1 and 2, ``releases`` > 1 guarantees less: only that one user makes the *same change* in
 every release. A user whose value changes differently from release to release is not covered.
@@ -255,7 +255,8 @@ class Change(_Part):
 class SequenceCertificate(Certificate):
     """delta(eps) of the deployed sampler over all sequences of changes, adaptive ones included.
 
-    ``worst_sequence`` attains ``delta_lower``; it is empty where no lower bound was proved.
+    ``worst_sequence`` is a fixed sequence that is bad; an adaptive one, which begins with
+    ``worst_pair``, may attain more, and ``delta_lower`` is what is proved of either.
     """
 
     worst_sequence: tuple[Change, ...]

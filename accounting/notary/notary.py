@@ -72,7 +72,10 @@ class Finding:
     precision: int
     deviation: float
     worst_sequence: tuple[tuple[Pair, int], ...] = ()
-    """For any sequence of changes: the changes that attain the lower bound, and how often."""
+    """For any sequence of changes: a fixed one that is bad, as changes and how often each is made.
+    The lower bound is that of an adaptive one, which begins with ``worst_pair``."""
+    sequence_lower: float = 0.0
+    """What ``worst_sequence`` attains by itself."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,8 @@ class Notary:
                     pairs=len(steps),
                     precision=bits,
                     deviation=above(extra),
-                    worst_sequence=search.sequence,
+                    worst_sequence=search.sequence if self.columns.exact else (),
+                    sequence_lower=max(0.0, below(ball(search.fixed) - extra)),
                 )
 
     def _thinned(self, clip: float) -> ThinnedCentral:
@@ -225,6 +229,7 @@ class _Search:
         self.upper, self.lower, self.met = 1.0, 0.0, False
         self.worst: Pair = (0, 1)
         self.sequence: tuple[tuple[Pair, int], ...] = ()
+        self.fixed = 0.0
 
     def run(self, steps: list[Step]) -> None:
         notary = self.notary
@@ -328,10 +333,11 @@ class _AnySearch(_Search):
 
     def _take(self, found: SequenceFinding, steps: list[Step]) -> None:
         self.upper = min(self.upper, found.upper)
-        if found.lower > self.lower:
-            self.lower = found.lower
+        if found.lower >= self.lower:
+            self.lower, self.worst = found.lower, label(steps[found.begin])
+        if found.fixed > self.fixed:
+            self.fixed = found.fixed
             self.sequence = tuple((label(steps[q]), times) for q, times in found.witness)
-            self.worst = self.sequence[0][0]
 
 
 def _reach(steps: list[Step]) -> dict[Atom, int]:

@@ -1,0 +1,214 @@
+"""Laws of losses on a grid, their profiles, and the way back by hulls (notary.md, section 7).
+
+A law is a ``Factor``: masses of finite losses and the mass at +infinity.  Its profile is delta at
+every grid point, rounded up to doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb, arb_poly
+
+from accounting.arrays import FloatArray, multiples
+from accounting.notary.balls import above, floor
+from accounting.notary.factors import Factor
+
+_ROUNDING = 1e-13
+"""More than the absolute rounding error of a few operations with numbers up to 1."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """``value[i]`` is at least delta of some changes at eps = (base + i) * step."""
+
+    base: int
+    value: FloatArray
+    step: float
+
+    def over(self, first: int, count: int) -> FloatArray:
+        """At the grid points first, first + 1, ...; constant after the end, and before the begin on
+        the chord from delta = 1 at eps = -infinity, since delta is convex in e^eps."""
+        at = np.arange(first, first + count) - self.base
+        inside = self.value[np.clip(at, 0, len(self.value) - 1)]
+        chord = 1 - (1 - self.value[0]) * np.exp(np.minimum(at, 0) * self.step) + _ROUNDING
+        return np.where(at < 0, np.minimum(chord, 1.0), inside)
+
+
+def profile(law: Factor, h: arb) -> Profile:
+    """delta at every grid point from the law's lowest loss on, rounded up."""
+    decay = (-h).exp()
+    rise = 1 - decay
+    at_least, beyond = arb(0), law.infinite
+    value = np.full(max(1, law.poly.length()), above(beyond))
+    for i in range(law.poly.length() - 1, -1, -1):
+        beyond += rise * at_least
+        at_least = law.poly[i] + decay * at_least
+        value[i] = above(beyond)
+    return Profile(law.base, np.minimum(value, 1.0), float(h.mid()))
+
+
+def largest(profiles: Sequence[Profile]) -> Profile:
+    """The largest of several profiles at every grid point."""
+    first = min(found.base for found in profiles)
+    count = max(found.base + len(found.value) for found in profiles) - first
+    value = profiles[0].over(first, count)
+    for found in profiles[1:]:
+        np.maximum(value, found.over(first, count), out=value)
+    return Profile(first, value, profiles[0].step)
+
+
+def delta(law: Factor, eps: arb, h: arb) -> arb:
+    """delta(eps) of a law on the grid."""
+    best = arb(0)
+    position = eps / h
+    for threshold in {floor(position) + 1, floor(position.upper()) + 1}:
+        tail = law.above(threshold)
+        scale = (eps - h * tail.base).exp()
+        best = best.max(law.infinite + tail.poly(arb(1)) - scale * tail.poly((-h).exp()))
+    return best
+
+
+def composed(law: Factor, later: Factor) -> Factor:
+    """The product of two laws, of any total mass (notary.md, Lemma 8)."""
+    whole = (law.poly(arb(1)) + law.infinite).max(arb(1))
+    infinite = law.infinite * later.poly(arb(1)) + later.infinite * whole
+    return Factor(law.base + later.base, law.poly * later.poly, infinite)
+
+
+def convex_law(found: Profile, h: arb) -> Factor:
+    """The law whose profile is the hull of these points and (0, 1) in e^eps.
+
+    Doubles choose the points of the hull; whichever they choose, masses that are at least the
+    changes of slope there give a profile that is nowhere below (notary.md, Lemma 7).
+    """
+    value = found.value
+    nodes = _hull(value.tolist(), found.step)
+    far: dict[int, arb] = {}
+
+    def decay(cells: int) -> arb:
+        if cells not in far:
+            far[cells] = (-h * cells).exp()
+        return far[cells]
+
+    masses = [arb(0)] * (nodes[-1] - nodes[0] + 1)
+    before = 1 - arb(float(value[nodes[0]]))
+    for b, c in zip(nodes, [*nodes[1:], None], strict=True):
+        after, to_next = arb(0), arb(0)
+        if c is not None:
+            fall = arb(float(value[b])) - arb(float(value[c]))
+            gone = decay(c - b)
+            after, to_next = fall * gone / (1 - gone), fall / (1 - gone)
+        masses[b - nodes[0]] = arb(above((before - after).max(arb(0))))
+        before = to_next
+    return Factor(found.base + nodes[0], arb_poly(masses), arb(float(value[nodes[-1]])))
+
+
+def _hull(values: list[float], h: float) -> list[int]:
+    """Indices of the lower convex hull in e^eps, by doubles."""
+    nodes: list[int] = []
+    left: list[float] = []
+    for c, new in enumerate(values):
+        while nodes:
+            b = nodes[-1]
+            if left[-1] > (values[b] - new) / math.expm1((c - b) * h):
+                break
+            nodes.pop()
+            left.pop()
+        a = nodes[-1] if nodes else None
+        left.append(1 - new if a is None else (values[a] - new) / -math.expm1((a - c) * h))
+        nodes.append(c)
+    return nodes
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How much of a law's tails may go; nothing rests on it but the width of the bounds.
+
+    ``share`` is tilted mass that may be raised, relative to all; ``spare`` is mass that may become
+    infinite.
+    """
+
+    tilt: float
+    share: float
+    spare: float
+
+    def of(self, part: float) -> Cut:
+        return Cut(self.tilt, self.share * part, self.spare * part)
+
+    def __call__(self, law: Factor, h: arb) -> Factor:
+        """The lowest losses raised to one (Lemma 2a) and the highest made infinite."""
+        coefficients = law.poly.coeffs()
+        mass = np.array([float(coefficient.mid()) for coefficient in coefficients])
+        if not len(mass):
+            return law
+        tilted = np.log(np.maximum(mass, 1e-300))
+        tilted += self.tilt * multiples(0, len(mass), float(h.mid()))
+        weight = np.cumsum(np.exp(tilted - tilted.max()))
+        first = int(np.searchsorted(weight, self.share * weight[-1]))
+        last = len(mass) - int(np.searchsorted(np.cumsum(mass[::-1]), self.spare))
+        last = max(first + 1, last)
+        kept = coefficients[first:last]
+        kept[0] = sum(coefficients[:first], kept[0])
+        infinite = sum(coefficients[last:], law.infinite)
+        return Factor(law.base + first, arb_poly(kept), infinite)
+
+
+def cut_for(law: Factor, h: arb, *, eps: float, times: int, share: float) -> Cut:
+    """The tilt under which ``times`` losses add up to eps, and tails that hardly matter then."""
+    mass = np.array([float(coefficient.mid()) for coefficient in law.poly.coeffs()])
+    losses = multiples(law.base, len(mass), float(h.mid()))
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(mass)
+    low, high = 0.0, 1e5
+    for _ in range(60):
+        middle = (low + high) / 2
+        tilted = log_mass + middle * losses
+        weight = np.exp(tilted - tilted.max())
+        reached = float(weight @ losses / weight.sum()) * times >= eps
+        low, high = (low, middle) if reached else (middle, high)
+    tilted = log_mass + high * losses
+    log_moment = float(tilted.max() + np.log(np.exp(tilted - tilted.max()).sum()))
+    delta_of_all = math.exp(max(min(times * log_moment - high * eps, 0.0), -600.0))
+    return Cut(high, share, share * delta_of_all)
+
+
+def coarser(law: Factor, h: arb) -> Factor:
+    """On every second grid point; the others are split between their neighbours (Lemma 1)."""
+    odd = law.base % 2
+    coefficients = [arb(0)] * odd + law.poly.coeffs()
+    right = 1 / (1 + (-h).exp())
+    out = [arb(0)] * (len(coefficients) // 2 + 2)
+    for i, mass in enumerate(coefficients):
+        if i % 2:
+            out[i // 2] += mass * (1 - right)
+            out[i // 2 + 1] += mass * right
+        else:
+            out[i // 2] += mass
+    return Factor((law.base - odd) // 2, arb_poly(out), law.infinite)
+
+
+def power(law: Factor, h: arb, times: int, cut: Cut) -> tuple[Factor, arb]:
+    """The law of ``times`` copies, by squaring, and its step, which may be coarser."""
+    out: Factor | None = None
+    taken, out_step = 1, h
+    while True:
+        law = cut.of(taken / times)(law, h)
+        if times // taken % 2:
+            while out is not None and out_step < h:
+                out, out_step = coarser(out, out_step), 2 * out_step
+            out = law if out is None else cut(composed(out, law), h)
+            out_step = h
+        if 2 * taken > times:
+            assert out is not None
+            return out, out_step
+        law, taken = composed(law, law), 2 * taken
+        while (_COARSEST * cut.tilt * float(h.mid())) ** 2 * times < taken:
+            law, h = coarser(law, h), 2 * h
+
+
+_COARSEST = 64.0
+"""Grid cells per unit of 1 / tilt that powers keep."""
