@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from accounting import InvalidConfiguration, InvalidParameter, Protocol, TooLarge, Undecided
 from accounting.checks import positive, probability, whole
-from accounting.composition.any_sequence import kinds_of_changes
+from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
 from accounting.configuration import dimension_of
 from accounting.family import Family
 from accounting.proof import MOST_ANY, Tier
@@ -31,8 +31,9 @@ DEFAULT_TRIES = 80
 _LARGEST_EPS = 100.0
 _SMALLEST_DELTA = 1e-30
 _MOST_RELEASES = 1_000_000
-_MIXINGS = 2
-"""How often the changes that may follow each other are chosen anew."""
+_MIXINGS, _ROUGH = 3, 0.02
+"""How often the changes that may follow each other are chosen anew, and the gap of the bounds that
+says by how much adaptive sequences exceed fixed ones."""
 _SMALL = 24
 """max_value of the problems by which a central noise is judged."""
 
@@ -243,14 +244,23 @@ def _start(file: ParameterFile, target: Target) -> Start:
 
 
 def _polished(best: Candidate) -> Candidate:
-    """More steps for the noise; where any changes may follow each other, with those that are worst
-    together at the best noise so far."""
+    """More steps for the noise.
+
+    Where any changes may follow each other, with those that are worst together at the best noise so
+    far, and with so much less for fixed sequences as adaptive ones exceed them there.
+    """
     target = best.model.target
     for _ in range(_MIXINGS if target.any_sequence else 0):
         one = Protocol(configuration(best.model, best.solution.x))
-        kinds = kinds_of_changes(one.workload, target.eps, target.releases)
-        mixed = tuple(one.pairs[q] for q in kinds)
-        model = Model(best.model.family, replace(target, mixed=mixed))
+        question = (target.eps, target.releases)
+        kinds = kinds_of_changes(one.workload, *question)
+        reached = sequence_bounds(one.workload, one.workload, *question, gap=_ROUGH).upper
+        target = replace(
+            target,
+            mixed=tuple(one.pairs[q] for q in kinds),
+            share=target.share * min(1.0, max(0.01, target.delta / reached)),
+        )
+        model = Model(best.model.family, target)
         solution = minimise(model, best.solution.x, tolerance=1e-4, steps=30)
         best = replace(best, model=model, solution=solution)
     solution = minimise(best.model, best.solution.x, tolerance=1e-5, steps=30)
@@ -280,5 +290,5 @@ def _finish(
             "a smaller fraction of it"
         ) from error
     hurried = near or interrupted or cut_short
-    useless = None if hurried else useless_moves(best.model, x, report=say)
+    useless = None if hurried else useless_moves(best.model, x, order, report=say)
     return Generated(file, useless, tuple(search.ends), interrupted, cut_short)

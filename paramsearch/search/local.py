@@ -171,7 +171,7 @@ class _Descent:
             curvature=np.concatenate([cost, np.zeros_like(cost)])
             + np.maximum(self.curvature, 1e-3 * cost.mean()),
             gradient=rows,
-            room=math.log(model.target.delta) - log_delta,
+            room=math.log(model.target.goal) - log_delta,
         )
 
     def step(

@@ -67,15 +67,15 @@ class Model:
 
     @cached_property
     def estimator(self) -> Estimator:
-        return Estimator(self.workload, eps=self.target.eps, delta=self.target.delta)
+        return Estimator(self.workload, eps=self.target.eps, delta=self.target.goal)
 
     def messages(self, x: FloatArray) -> float:
         """Noise messages of all users, in one coordinate."""
         return self.target.central_messages + float(self.size @ np.exp(x[0]))
 
     def excess(self, x: FloatArray, pairs: IntArray | None = None) -> FloatArray:
-        """log delta - log of the target's delta, per pair."""
-        return self.estimator.log_delta(x, pairs) - math.log(self.target.delta)
+        """log delta - log of the target's goal, per pair."""
+        return self.estimator.log_delta(x, pairs) - math.log(self.target.goal)
 
     @cached_property
     def need(self) -> FloatArray:

@@ -107,7 +107,7 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
     )
     ends = np.concatenate([[0], np.cumsum([len(pair) for pair in shifts])])
     workload = replace(single, start=single.start[ends], releases=model.workload.releases)
-    log_delta = Estimator(workload, eps=model.target.eps, delta=model.target.delta).log_delta(
+    log_delta = Estimator(workload, eps=model.target.eps, delta=model.target.goal).log_delta(
         solution.x
     )
     gain = np.zeros(len(moves))

@@ -7,16 +7,22 @@ bounded from below with all rounding errors, exceeds delta afterwards.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from accounting.arrays import FloatArray
-from accounting.notary.notary import Report
-from paramsearch.search.finish import worst_bounds
+from accounting.notary.notary import Notary, Report
+from paramsearch.certification import claimed
+from paramsearch.search.finish import Order, proposed, worst_bounds
 from paramsearch.search.model import Model
 
 _STEP = 0.01
+_LOG_STEP = math.log1p(-_STEP)
+_MOST_ANY = 12
+"""Releases times max_value, for moves against any sequence of changes: a proof each."""
 _PAIRS = 4
 _GAP = 3e-4
 
@@ -31,24 +37,54 @@ class Useless:
     """Relative saving of the most that an undecided move could save."""
 
 
-def useless_moves(model: Model, x: FloatArray, report: Report | None = None) -> Useless:
+def useless_moves(
+    model: Model, x: FloatArray, order: Order, report: Report | None = None
+) -> Useless | None:
+    """None where every single proof would take too long."""
+    target = model.target
+    if target.any_sequence:
+        if target.releases * target.max_value > _MOST_ANY:
+            return None
+        return _counted(
+            model, x, lambda moved, *_: _any_sequence_breaks(model, moved, order), report
+        )
     excess = model.excess(x)
     near = np.flatnonzero(excess > excess.max() - 0.3)
     near = near[np.argsort(-excess[near])][:4000]
     _, gradient = model.estimator.gradient(x, near)
-    step = np.log1p(-_STEP)
+
+    def breaks(moved: FloatArray, atom: int, with_r: float) -> bool:
+        rise = _LOG_STEP * (gradient[:, 0, atom] + with_r * gradient[:, 1, atom])
+        pairs = near[np.argsort(-(excess[near] + rise))[:_PAIRS]]
+        lower, _ = worst_bounds(model, moved, pairs, _GAP)
+        return bool(lower.max() > target.delta)
+
+    return _counted(model, x, breaks, report)
+
+
+def _any_sequence_breaks(model: Model, x: FloatArray, order: Order) -> bool:
+    """By the notary, whose lower bounds are of adaptive sequences."""
+    file = proposed(model, x, order)
+    notary = Notary(claimed(file), model.target.releases)
+    found = notary.enclose(model.target.eps, gap=1e-3, claim=model.target.delta)
+    return found.enclosure.lower > model.target.delta
+
+
+def _counted(
+    model: Model,
+    x: FloatArray,
+    breaks: Callable[[FloatArray, int, float], bool],
+    report: Report | None = None,
+) -> Useless:
     listed = proven = 0
     saving = 0.0
     for atom in range(len(model.size)):
         for with_r in (0.0, 1.0):
             moved = x.copy()
-            moved[0, atom] += step
-            moved[1, atom] += step * with_r
-            rise = step * (gradient[:, 0, atom] + with_r * gradient[:, 1, atom])
-            pairs = near[np.argsort(-(excess[near] + rise))[:_PAIRS]]
-            lower, _ = worst_bounds(model, moved, pairs, _GAP)
+            moved[0, atom] += _LOG_STEP
+            moved[1, atom] += _LOG_STEP * with_r
             listed += 1
-            if lower.max() > model.target.delta:
+            if breaks(moved, atom, with_r):
                 proven += 1
             else:
                 less = model.size[atom] * np.exp(x[0, atom]) * _STEP

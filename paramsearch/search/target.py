@@ -31,10 +31,17 @@ class Target:
     mixed: tuple[Pair, ...] = ()
     """Changes whose mixtures the search looks at, where any changes may follow each other; empty
     for a choice by max_value."""
+    share: float = 1.0
+    """Of delta, for fixed sequences of changes: adaptive ones reach more."""
 
     @property
     def any_sequence(self) -> bool:
         return self.releases > 1 and not self.same_change
+
+    @property
+    def goal(self) -> float:
+        """What the estimates of fixed sequences may reach."""
+        return self.delta * self.share
 
     @property
     def step(self) -> float:
