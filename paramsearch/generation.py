@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -23,6 +24,7 @@ from paramsearch.search.finish import Order, configuration, finished
 from paramsearch.search.local import minimise
 from paramsearch.search.model import Model
 from paramsearch.search.optimality import Useless, useless_moves
+from paramsearch.search.sequence_noise import descended
 from paramsearch.search.target import Objective, Target
 
 Say = Callable[[str], None]
@@ -34,6 +36,10 @@ _MOST_RELEASES = 1_000_000
 _MIXINGS, _ROUGH = 3, 0.02
 """How often the changes that may follow each other are chosen anew, and the gap of the bounds that
 says by how much adaptive sequences exceed fixed ones."""
+_FEW = 3
+"""Releases up to which fixed sequences of changes guide the search to the end."""
+_SECONDS = 120.0
+"""For lowering the bound of more releases at the end of a search."""
 _SMALL = 24
 """max_value of the problems by which a central noise is judged."""
 
@@ -250,6 +256,8 @@ def _polished(best: Candidate) -> Candidate:
     far, and with so much less for fixed sequences as adaptive ones exceed them there.
     """
     target = best.model.target
+    if target.releases > _FEW and target.any_sequence:
+        return _against_any(best)
     for _ in range(_MIXINGS if target.any_sequence else 0):
         one = Protocol(configuration(best.model, best.solution.x))
         question = (target.eps, target.releases)
@@ -265,6 +273,13 @@ def _polished(best: Candidate) -> Candidate:
         best = replace(best, model=model, solution=solution)
     solution = minimise(best.model, best.solution.x, tolerance=1e-5, steps=30)
     return replace(best, solution=solution) if solution.messages < best.solution.messages else best
+
+
+def _against_any(best: Candidate) -> Candidate:
+    """Many releases: the bound of any sequence itself is lowered."""
+    deadline = time.monotonic() + _SECONDS
+    x = descended(best.model, best.solution.x, deadline=deadline)
+    return replace(best, solution=replace(best.solution, x=x, messages=best.model.messages(x)))
 
 
 def _finish(

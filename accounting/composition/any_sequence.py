@@ -115,6 +115,12 @@ def sequence_bounds(
         width /= 8
 
 
+def rough_upper(workload: Workload, eps: float, releases: int) -> float:
+    """An upper bound on the coarsest grid alone, for a search."""
+    kinds = _kinds(change_profiles(workload, eps, releases, gap=_COARSEST), eps)
+    return _upper(kinds, eps, releases, _COARSEST)
+
+
 def kinds_of_changes(workload: Workload, eps: float, releases: int) -> tuple[int, ...]:
     """Changes that stand for all others with similar profiles; an estimate, for a search."""
     profiles = change_profiles(workload, eps, releases, gap=_COARSEST)

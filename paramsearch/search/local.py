@@ -154,7 +154,7 @@ class _Descent:
 
     def program(
         self, pairs: IntArray, known: tuple[IntArray, FloatArray, FloatArray, FloatArray] | None
-    ) -> _Program:
+    ) -> Program:
         model = self.model
         log_delta, gradient = model.estimator.gradient(self.x, pairs)
         rows = gradient.reshape(len(pairs), -1)
@@ -166,7 +166,7 @@ class _Descent:
             mixed = (self.curvature + fresh) / 2 if self.curvature.any() else fresh
             self.curvature = np.where(told, mixed, self.curvature)
         cost = model.size * np.exp(self.x[0])
-        return _Program(
+        return Program(
             cost=np.concatenate([cost, np.zeros_like(cost)]),
             curvature=np.concatenate([cost, np.zeros_like(cost)])
             + np.maximum(self.curvature, 1e-3 * cost.mean()),
@@ -175,7 +175,7 @@ class _Descent:
         )
 
     def step(
-        self, program: _Program, tolerance: float
+        self, program: Program, tolerance: float
     ) -> tuple[FloatArray, FloatArray, float, float] | None:
         """The first step that gains: the change, multipliers, relative gain and expectation."""
         model = self.model
@@ -198,7 +198,9 @@ class _Descent:
 
 
 @dataclass(frozen=True)
-class _Program:
+class Program:
+    """One step: linear in the cost and in log delta, with a diagonal curvature."""
+
     cost: FloatArray
     curvature: FloatArray
     gradient: FloatArray
