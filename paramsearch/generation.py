@@ -37,9 +37,9 @@ _MIXINGS, _ROUGH = 3, 0.02
 """How often the changes that may follow each other are chosen anew, and the gap of the bounds that
 says by how much adaptive sequences exceed fixed ones."""
 _FEW = 3
-"""Releases up to which fixed sequences of changes guide the search to the end."""
+"""Releases up to which fixed sequences of changes guide the last steps as well."""
 _SECONDS = 120.0
-"""For lowering the bound of more releases at the end of a search."""
+"""For lowering the bound of any sequence at the end of a search."""
 _SMALL = 24
 """max_value of the problems by which a central noise is judged."""
 
@@ -256,9 +256,7 @@ def _polished(best: Candidate) -> Candidate:
     far, and with so much less for fixed sequences as adaptive ones exceed them there.
     """
     target = best.model.target
-    if target.releases > _FEW and target.any_sequence:
-        return _against_any(best)
-    for _ in range(_MIXINGS if target.any_sequence else 0):
+    for _ in range(_MIXINGS if target.any_sequence and target.releases <= _FEW else 0):
         one = Protocol(configuration(best.model, best.solution.x))
         question = (target.eps, target.releases)
         kinds = kinds_of_changes(one.workload, *question)
@@ -271,12 +269,14 @@ def _polished(best: Candidate) -> Candidate:
         model = Model(best.model.family, target)
         solution = minimise(model, best.solution.x, tolerance=1e-4, steps=30)
         best = replace(best, model=model, solution=solution)
+    if target.any_sequence:
+        return _against_any(best)
     solution = minimise(best.model, best.solution.x, tolerance=1e-5, steps=30)
     return replace(best, solution=solution) if solution.messages < best.solution.messages else best
 
 
 def _against_any(best: Candidate) -> Candidate:
-    """Many releases: the bound of any sequence itself is lowered."""
+    """The bound of any sequence itself is lowered."""
     deadline = time.monotonic() + _SECONDS
     x = descended(best.model, best.solution.x, deadline=deadline)
     return replace(best, solution=replace(best.solution, x=x, messages=best.model.messages(x)))
