@@ -131,6 +131,7 @@ def _person(
             delta=found.delta,
             releases=found.releases,
             honest=found.honest,
+            proved_for=found.proved_for,
             dimension=found.mechanism.dimension,
         ),
     )

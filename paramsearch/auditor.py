@@ -33,6 +33,7 @@ from accounting.notary.notary import DISJOINT, Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
 from paramsearch.display import change_in_words
+from paramsearch.honest import as_written, claimed_fraction
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
 Verdict = Literal["certified", "violated", "undecided"]
@@ -48,6 +49,7 @@ class Audit:
     ``satisfied_eps`` encloses the smallest eps that holds at the claimed delta, where a violated
     claim made it worth finding.  ``reason`` is one sentence.  ``confirmed`` says whether this proof
     confirms the bounds of the file's certificate, None if they were not asked about.
+    ``proved_for`` is the exact fraction of the users that ``honest`` stands for (honest.py).
     """
 
     verdict: Verdict
@@ -60,6 +62,7 @@ class Audit:
     proof: Proof | None
     satisfied_eps: Enclosure | None
     confirmed: bool | None = None
+    proved_for: Fraction = Fraction(1)
 
 
 def read(path: Path) -> ParameterFile | Proposal:
@@ -121,7 +124,10 @@ def audit(
     deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf
     if isinstance(document, ParameterFile):
         consistent(document)
-    mechanism = mechanism_of(document).thinned(Fraction(share))
+    proved_for = as_written(share)
+    if isinstance(document, ParameterFile) and share == document.problem.honest:
+        proved_for = claimed_fraction(document)
+    mechanism = mechanism_of(document).thinned(proved_for)
     confirmed: bool | None = None
 
     def watch(text: str) -> None:
@@ -134,7 +140,7 @@ def audit(
         if proof is not None and witness and claim_delta < proof.enclosure.lower < 1:
             found = satisfied_eps(mechanism, claim_delta, times, watch)
         point = (claim_eps, claim_delta, times, share)
-        return Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
+        return Audit(verdict, reason, *point, mechanism, proof, found, confirmed, proved_for)
 
     try:
         proof = prove(

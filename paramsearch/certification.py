@@ -19,6 +19,7 @@ from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove, unprotected
 from paramsearch.display import change_in_words
+from paramsearch.honest import as_written, claimed_fraction
 from paramsearch.parameter_file import (
     AtomNoise,
     CentralNoise,
@@ -67,7 +68,7 @@ def parameters(
             releases=whole("releases", releases, least=1),
             honest=fraction(honest),
         )
-    share = Fraction(problem.honest)
+    share = as_written(problem.honest)
     with precision(_BITS):
         q = min(
             above((-ball(Fraction(proposal.eps_central) / proposal.max_value)).exp()), _BELOW_ONE
@@ -239,7 +240,7 @@ def for_users(file: ParameterFile, n: int) -> ParameterFile:
 
 def claimed(file: ParameterFile) -> Mechanism:
     """The mechanism of the claim: what the honest fraction of the users does."""
-    return file.mechanism().thinned(Fraction(file.problem.honest))
+    return file.mechanism().thinned(claimed_fraction(file))
 
 
 def certify(

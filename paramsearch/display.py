@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from accounting.enclosure import exactly
+from paramsearch.honest import claimed_fraction, in_words
 
 if TYPE_CHECKING:
     from paramsearch.parameter_file import ParameterFile
@@ -22,7 +24,9 @@ def change_in_words(pair: Sequence[int]) -> str:
     return f"the value {pair[0]:,} of one coordinate becomes {pair[3]:,} of another"
 
 
-def claim(*, eps: float, delta: float, releases: int, honest: float, dimension: int) -> str:
+def claim(
+    *, eps: float, delta: float, releases: int, honest: float, proved_for: Fraction, dimension: int
+) -> str:
     """What is guaranteed, in words."""
     text = f"({exactly(eps)}, {delta!r}) for one changed input"
     if dimension > 1:
@@ -30,7 +34,7 @@ def claim(*, eps: float, delta: float, releases: int, honest: float, dimension: 
     if releases > 1:
         text += f", {releases:,} releases"
     if honest < 1:
-        text += f", {exactly(honest)} of the users adding noise"
+        text += f", {in_words(honest, proved_for)} of the users adding noise"
     return text
 
 
@@ -42,6 +46,7 @@ def claimed(file: ParameterFile) -> str:
         delta=problem.delta,
         releases=problem.releases,
         honest=problem.honest,
+        proved_for=claimed_fraction(file),
         dimension=file.dimension,
     )
 

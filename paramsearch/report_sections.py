@@ -10,6 +10,7 @@ from accounting.notary.notary import BALL, BALL_2D, DISJOINT
 from accounting.proof import FAST, Proof
 from paramsearch.auditor import Audit, Verdict
 from paramsearch.display import change_in_words
+from paramsearch.honest import in_words
 from paramsearch.parameter_file import ParameterFile, Problem
 from paramsearch.report_text import (
     LARGEST_TABLE,
@@ -19,9 +20,9 @@ from paramsearch.report_text import (
     facts,
     join,
     number,
+    percent,
     section,
     sentence,
-    share,
     table,
     told,
 )
@@ -169,7 +170,8 @@ def problem_section(audit: Audit, document: Document) -> Html:
             "Honest users",
             "all add their noise"
             if audit.honest == 1
-            else join([share(audit.honest), " of the users add their noise"]),
+            else percent(in_words(audit.honest, audit.proved_for))
+            + " of the users add their noise",
         ),
     ]
     asked = (audit.eps, audit.delta, audit.releases, audit.honest)

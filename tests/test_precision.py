@@ -115,7 +115,7 @@ def test_a_double_stands_for_a_ball_only_if_the_ball_is_small() -> None:
 
 @pytest.mark.parametrize("bits", [24, 40, 53, 60])
 def test_too_little_precision_for_the_table_is_noticed(bits: int) -> None:
-    """What threads could leave behind: masses that are known to few bits are not taken for known."""
+    """What threads could leave behind: masses known to few bits are not taken for known."""
     with precision(128):
         share, loss = ball(0.5), ball(0.45)
     with precision(bits), pytest.raises(Undecided, match="too little precision"):

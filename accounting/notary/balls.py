@@ -13,7 +13,9 @@ from fractions import Fraction
 from flint import arb, fmpq
 
 from accounting.errors import Undecided
-from accounting.precision import precision as precision
+from accounting.precision import precision
+
+__all__ = ["above", "ball", "below", "ceil", "double", "floor", "precision"]
 
 _ENOUGH_BITS = 60
 """Of relative accuracy, for a double next to every number of a ball."""
