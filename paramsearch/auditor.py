@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -47,8 +48,9 @@ class Audit:
     """The verdict on one claim, with the proof it rests on.
 
     ``satisfied_eps`` encloses the smallest eps that holds at the claimed delta, where a violated
-    claim made it worth finding.  ``reason`` is one sentence.  ``confirmed`` says whether this proof
-    confirms the bounds of the file's certificate, None if they were not asked about.
+    claim made it worth finding, and ``searched`` says whether it was looked for to the end, so that
+    None means there is none or it cannot be found.  ``reason`` is one sentence.  ``confirmed`` says
+    whether this proof confirms the file's certificate, None if that was not asked about.
     ``proved_for`` is the exact fraction of the users that ``honest`` stands for (honest.py).
     """
 
@@ -63,6 +65,7 @@ class Audit:
     satisfied_eps: Enclosure | None
     confirmed: bool | None = None
     proved_for: Fraction = Fraction(1)
+    searched: bool = False
 
 
 def read(path: Path) -> ParameterFile | Proposal:
@@ -129,30 +132,38 @@ def audit(
         proved_for = claimed_fraction(document)
     mechanism = mechanism_of(document).thinned(proved_for)
     confirmed: bool | None = None
+    in_budget = True
 
     def watch(text: str) -> None:
+        nonlocal in_budget
+        in_budget = time.monotonic() <= deadline
         in_time(deadline)
         if report is not None:
             report(text)
 
     def answer(verdict: Verdict, reason: str, proof: Proof | None = None) -> Audit:
-        found = None
-        if proof is not None and witness and claim_delta < proof.enclosure.lower < 1:
+        found, searched = None, False
+        if proof is not None and witness and claim_delta < proof.enclosure.lower:
             found = satisfied_eps(mechanism, claim_delta, times, watch)
+            searched = found is not None or in_budget
         point = (claim_eps, claim_delta, times, share)
-        return Audit(verdict, reason, *point, mechanism, proof, found, confirmed, proved_for)
+        answered = Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
+        return replace(answered, proved_for=proved_for, searched=searched)
 
-    try:
-        proof = prove(
+    def proved(claim: float) -> Proof:
+        return prove(
             mechanism,
             claim_eps,
             releases=times,
             tier=tier,
             gap=gap,
-            claim=claim_delta,
+            claim=claim,
             deadline=deadline,
             report=report,
         )
+
+    try:
+        proof = proved(claim_delta)
     except (TooLarge, Undecided) as error:
         return answer("undecided", str(error))
     at_own_point = own is not None and (own.eps, own.releases, own.honest) == (
@@ -161,9 +172,13 @@ def audit(
         share,
     )
     if at_own_point and isinstance(document, ParameterFile) and document.certificate is not None:
-        wrong = _disproved(document.certificate, proof)
         if claim_delta == document.problem.delta:
-            confirmed = document.certificate.delta_upper >= proof.enclosure.upper
+            stated = document.certificate.delta_upper
+            if proof.exact and proof.enclosure.lower <= stated < proof.enclosure.upper:
+                with suppress(TooLarge, Undecided):  # a proof that is to decide what is stated
+                    proof = min(proof, proved(stated), key=lambda found: found.enclosure.upper)
+            confirmed = proof.enclosure.upper <= stated
+        wrong = _disproved(document.certificate, proof)
         if wrong is not None:
             return answer("violated", wrong, proof)
     worst = change_in_words(proof.worst_pair)

@@ -13,6 +13,7 @@ from flint import arb
 from accounting import TooLarge, Undecided, Violated
 from accounting.checks import gap_width, not_negative, probability, real, whole
 from accounting.configuration import Proposal
+from accounting.enclosure import exactly
 from accounting.errors import InvalidConfiguration, InvalidParameter
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
@@ -268,18 +269,18 @@ def certify(
         )
     except TooLarge as error:
         raise Undecided(str(error)) from error
-    bounds = f"delta at eps = {problem.eps:g} lies in {proof.enclosure}"
+    bounds = f"delta at eps = {exactly(problem.eps)} lies in {proof.enclosure}"
     worst = change_in_words(proof.worst_pair)
     if proof.enclosure.lower == 1:
         raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
     if proof.enclosure.lower > problem.delta:
         raise Violated(
-            f"{bounds}, above the claimed {problem.delta:g}: too much is given away where {worst}; "
+            f"{bounds}, above the claimed {problem.delta!r}: too much is given away where {worst}; "
             + remedy(mechanism, problem.eps)
         )
     if proof.enclosure.upper > problem.delta:
         raise Undecided(
-            f"{bounds}, which does not decide the claimed {problem.delta:g}; add a little noise, "
+            f"{bounds}, which does not decide the claimed {problem.delta!r}; add a little noise, "
             "or ask for a smaller gap or another tier"
         )
     return reassembled(file, certificate_of(proof))
