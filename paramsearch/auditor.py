@@ -24,7 +24,7 @@ from accounting import (
     Undecided,
     strict_json,
 )
-from accounting.checks import gap_width, not_negative, positive, probability, whole
+from accounting.checks import SMALLEST_GAP, gap_width, not_negative, positive, probability, whole
 from accounting.configuration import LARGEST_STEP, Proposal
 from accounting.enclosure import at_least, at_most
 from accounting.family import Atom
@@ -39,6 +39,8 @@ from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
 Verdict = Literal["certified", "violated", "undecided"]
 EXIT_CODE: dict[Verdict, int] = {"certified": 0, "violated": 1, "undecided": 3}
+_FINER = 0.1
+"""Of the gap, where a certificate says a little less than the first proof."""
 _CLOSE = 1e-12
 """Relative difference up to which a derived number counts as the same."""
 
@@ -150,7 +152,7 @@ def audit(
         answered = Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
         return replace(answered, proved_for=proved_for, searched=searched)
 
-    def proved(claim: float) -> Proof:
+    def proved(claim: float, gap: float) -> Proof:
         return prove(
             mechanism,
             claim_eps,
@@ -163,7 +165,7 @@ def audit(
         )
 
     try:
-        proof = proved(claim_delta)
+        proof = proved(claim_delta, gap)
     except (TooLarge, Undecided) as error:
         return answer("undecided", str(error))
     at_own_point = own is not None and (own.eps, own.releases, own.honest) == (
@@ -176,7 +178,8 @@ def audit(
             stated = document.certificate.delta_upper
             if proof.exact and proof.enclosure.lower <= stated < proof.enclosure.upper:
                 with suppress(TooLarge, Undecided):  # a proof that is to decide what is stated
-                    proof = min(proof, proved(stated), key=lambda found: found.enclosure.upper)
+                    finer = proved(stated, max(gap * _FINER, SMALLEST_GAP))
+                    proof = min(proof, finer, key=lambda found: found.enclosure.upper)
             confirmed = proof.enclosure.upper <= stated
         wrong = _disproved(document.certificate, proof)
         if wrong is not None:
