@@ -109,11 +109,13 @@ def audit(
     gap: float = GAP,
     budget: float = math.inf,
     witness: bool = True,
+    finer: bool = True,
     report: Report | None = None,
 ) -> Audit:
     """Decide the document's claim, or another one where eps, delta, releases or honest are given.
 
-    ``budget`` is in seconds.  ``witness`` asks, after a violation, for the eps that does hold.
+    ``budget`` is in seconds.  ``witness`` asks, after a violation, for the eps that does hold, and
+    ``finer`` for a second, closer proof where the first does not settle the file's certificate.
     """
     own = document.problem if isinstance(document, ParameterFile) else None
     claim_eps = not_negative("eps", _claim("eps", eps, own or document))
@@ -176,10 +178,11 @@ def audit(
     if at_own_point and isinstance(document, ParameterFile) and document.certificate is not None:
         if claim_delta == document.problem.delta:
             stated = document.certificate.delta_upper
-            if proof.exact and proof.enclosure.lower <= stated < proof.enclosure.upper:
+            unsettled = proof.enclosure.lower <= stated < proof.enclosure.upper
+            if finer and proof.exact and unsettled:
                 with suppress(TooLarge, Undecided):  # a proof that is to decide what is stated
-                    finer = proved(stated, max(gap * _FINER, SMALLEST_GAP))
-                    proof = min(proof, finer, key=lambda found: found.enclosure.upper)
+                    closer = proved(stated, max(gap * _FINER, SMALLEST_GAP))
+                    proof = min(proof, closer, key=lambda found: found.enclosure.upper)
             confirmed = proof.enclosure.upper <= stated
         wrong = _disproved(document.certificate, proof)
         if wrong is not None:

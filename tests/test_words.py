@@ -219,6 +219,7 @@ def test_a_certificate_is_confirmed_by_a_finer_proof_where_the_first_one_is_wide
     assert found.proof is not None
     assert found.confirmed
     assert found.proof.enclosure.upper <= closer.delta_upper
+    assert audit(reassembled(file, closer), finer=False).confirmed is False
     wrong = file.certificate.model_copy(
         update={"delta_lower": 0.0, "delta_upper": found.proof.enclosure.lower * (1 - 1e-4)}
     )
