@@ -8,6 +8,8 @@ from typing import SupportsFloat
 
 from accounting.errors import InvalidParameter
 
+SMALLEST_GAP = 1e-9
+
 
 def real(name: str, value: object) -> float:
     """A finite float, or an error that names it."""
@@ -47,8 +49,8 @@ def probability(name: str, value: object) -> float:
 def gap_width(value: object) -> float:
     """A relative gap between two bounds."""
     number = real("gap", value)
-    if not 1e-9 <= number <= 1:
-        raise InvalidParameter(f"gap = {number} must lie between 1e-9 and 1")
+    if not SMALLEST_GAP <= number <= 1:
+        raise InvalidParameter(f"gap = {number} must lie between {SMALLEST_GAP} and 1")
     return number
 
 

@@ -154,6 +154,6 @@ def run(workload: Workload, tables: dict[int, NoiseTable], plan: Plan) -> Bounds
     sums = np.zeros((workload.pairs, 2))
     error = np.zeros((workload.pairs, 2))
     if len(keep):
-        spectra = transform(workload, rows, central_rows, plan, keep)
+        spectra = transform(workload, rows, central_rows, factors, plan, keep)
         sums[keep], error[keep] = correlate(workload, spectra, terms, plan, keep)
     return terms.bounds(sums, error, keep)

@@ -1,7 +1,8 @@
 """Numba kernels: arrays and scalars in, arrays out.  Their error budgets are in floating_point.md.
 
 Importing this module imports numba, so the rest of the package imports it inside the functions
-that need it.  Each kernel has a slow and obvious twin in ``tests/twins.py``.
+that need it.  The tests hold them against slow and obvious twins in mpmath and numpy
+(``tests/test_floating_point.py``), and whole evaluations against enumeration.
 """
 
 from __future__ import annotations
@@ -248,6 +249,16 @@ def rfft_rows(
             di = 0.5 * (re[k] - re[j])
             out_re[row, j] = er + (cos[j] * dr + sin[j] * di)
             out_im[row, j] = ei + (cos[j] * di - sin[j] * dr)
+
+
+@kernel
+def largest_moduli(re: FloatArray, im: FloatArray, out: FloatArray) -> None:
+    """out[row] = the largest modulus of a row of a spectrum, within a relative 3 * 2^-53."""
+    for row in range(re.shape[0]):
+        largest = 0.0
+        for i in range(re.shape[1]):
+            largest = max(largest, re[row, i] * re[row, i] + im[row, i] * im[row, i])
+        out[row] = math.sqrt(largest)
 
 
 @kernel

@@ -167,21 +167,15 @@ class NegativeBinomial:
 
     def _rounded(self, evaluate: Callable[[], arb]) -> float:
         """Raise the precision until the ball determines the double to within one neighbour."""
-        from flint import ctx
+        from accounting.precision import precision
 
-        before = ctx.prec
-        try:
-            for precision in _PRECISIONS:
-                ctx.prec = precision
+        for bits in _PRECISIONS:
+            with precision(bits):
                 ball = evaluate()
-                if ball.is_finite() and (
-                    ball.rel_accuracy_bits() >= 60 or ball.abs_upper() < 1e-330
-                ):
-                    return float(ball.mid())
-                if ball.is_exact() and ball == 0:
-                    return 0.0
-        finally:
-            ctx.prec = before
+            if ball.is_finite() and (ball.rel_accuracy_bits() >= 60 or ball.abs_upper() < 1e-330):
+                return float(ball.mid())
+            if ball.is_exact() and ball == 0:
+                return 0.0
         raise Undecided(f"{self}: no 60-bit value with {_PRECISIONS[-1]} bits of working precision")
 
 

@@ -65,7 +65,8 @@ class PairTerms:
         eps_up, eps_low = plan.eps - shift, plan.eps + shift
         log_moment = workload.sum_over_pairs(factors.log_moment) * t
         size = workload.sum_over_pairs(_magnitude(factors))[:, 0] * t
-        slack = 16 * UNIT_ROUNDOFF * (size + plan.tilt * abs(plan.eps) + 64)
+        summed = (16 + np.diff(workload.start)) * UNIT_ROUNDOFF  # Lemma F6
+        slack = summed * (size + plan.tilt * abs(plan.eps) + 64)
         base = log_moment[:, 0]
         whole = workload.sum_over_pairs(factors.log_whole[:, None])[:, 0] * t
         peak = math.exp(testfunctions.log_peak(plan.tilt)) * (1 + 1e-9)
@@ -73,7 +74,9 @@ class PairTerms:
             scale_up = np.exp(base - plan.tilt * eps_up + slack + eta)
             chernoff = np.exp(whole - plan.tilt * eps_up + slack + eta) * peak
             scale_low = np.exp(base - plan.tilt * eps_low - slack - eta)
-        # Markov's inequality for the tilted loss at both ends of the window
+        # Markov's inequality for the tilted loss at both ends of the window (Lemma F7)
+        inexact = eta + workload.sum_over_pairs(factors.eta_others[:, None])[:, 0] * t
+        sizes = workload.sum_over_pairs(_finite(np.abs(factors.log_moment))) * t
         low = plan.origin * plan.step
         high = (plan.origin + plan.size) * plan.step
         outside = np.zeros(workload.pairs)
@@ -83,9 +86,11 @@ class PairTerms:
             for j, other in enumerate(plan.others, start=1):
                 gap = other - plan.tilt
                 if gap * side > 0:
+                    edge = high if side > 0 else low
+                    size = sizes[:, 0] + sizes[:, j] + (other + plan.tilt) * abs(edge) + 64
                     with np.errstate(invalid="ignore", over="ignore"):
                         value = np.exp(
-                            log_moment[:, j] - base - gap * (high if side > 0 else low) + 2 * slack
+                            log_moment[:, j] - base - gap * edge + summed * size + inexact
                         )
                     bound = np.minimum(bound, np.where(np.isnan(value), 1.0, value))
             if side > 0:
@@ -148,5 +153,8 @@ class PairTerms:
 
 def _magnitude(factors: Factors) -> FloatArray:
     """How large the logarithms are whose sum is rounded; a factor without mass adds nothing."""
-    size = np.abs(factors.log_moment[:, :1]) + np.abs(factors.log_whole[:, None])
+    return _finite(np.abs(factors.log_moment[:, :1]) + np.abs(factors.log_whole[:, None]))
+
+
+def _finite(size: FloatArray) -> FloatArray:
     return np.where(np.isfinite(size), size, 0.0)

@@ -14,23 +14,36 @@ from accounting.noise import UNIT_ROUNDOFF
 from accounting.pair_terms import PairTerms
 from accounting.parallel import in_chunks
 from accounting.survey import Plan
-from accounting.tilting import mixed_row
+from accounting.tilting import Factors, mixed_row
 from accounting.workload import Workload
 
 
 @dataclass(frozen=True)
 class Spectra:
+    """Row ``row_of[f]`` is the spectrum of factor f.
+
+    ``norm`` bounds the 2-norm of what was transformed.  ``log_size`` >= 0 bounds the logarithms of
+    all moduli, of the computed spectrum and of the exact one (Lemma F5).
+    """
+
     re: FloatArray
     im: FloatArray
     row_of: IntArray
     norm: FloatArray
+    log_size: FloatArray
 
 
 def transform(
-    workload: Workload, rows: FloatArray, central_rows: FloatArray, plan: Plan, pairs: IntArray
+    workload: Workload,
+    rows: FloatArray,
+    central_rows: FloatArray,
+    factors: Factors,
+    plan: Plan,
+    pairs: IntArray,
 ) -> Spectra:
-    """Spectra of the factors that ``pairs`` use, each normalised to total mass one."""
-    from accounting.kernels import rfft_rows
+    """Spectra of the factors that ``pairs`` use, each normalised to total mass one, or zero where
+    ``factors`` says that a factor has no row."""
+    from accounting.kernels import largest_moduli, rfft_rows
 
     picks = _positions(workload, pairs)
     used = np.unique(workload.factor[picks])
@@ -39,7 +52,8 @@ def transform(
     n_plain = len(workload.plain)
     width = plan.size // 2 + 1
     re, im = np.empty((len(used), width)), np.empty((len(used), width))
-    norm = np.empty(len(used))
+    norm, size = np.empty(len(used)), np.empty(len(used))
+    has_row = factors.log_moment[used, 0] > -math.inf
     cos, sin = twiddles(plan.size)
 
     def work(a: int, b: int) -> None:
@@ -51,12 +65,16 @@ def transform(
                     rows[f] if f < n_plain else mixed_row(workload, central_rows, int(f), plan)
                 )
             total = real.sum(axis=1)
-            scale = np.where(total >= 1e-280, 1 / np.maximum(total, 1e-280), 0.0)
+            scale = np.where(has_row[begin:end], 1 / np.maximum(total, 1e-290), 0.0)
             norm[begin:end] = np.linalg.norm(real * scale[:, None], axis=1) * (1 + 1e-9)
             rfft_rows(real, scale, cos, sin, re[begin:end], im[begin:end])
+            largest_moduli(re[begin:end], im[begin:end], size[begin:end])
 
     in_chunks(work, len(used), smallest=8)
-    return Spectra(re, im, row_of, np.minimum(norm, 1.0))
+    # Lemma F5: re[:, 0] is the sum of the row up to log2(N) additions, and bounds the exact moduli
+    size = np.maximum(size, np.maximum(re[:, 0], 1.0))
+    log_size = np.log(size) + (2 * math.log2(plan.size) + 32) * UNIT_ROUNDOFF
+    return Spectra(re, im, row_of, np.minimum(norm, 1.0), log_size)
 
 
 def _positions(workload: Workload, pairs: IntArray) -> IntArray:
@@ -128,6 +146,13 @@ def correlate(
     total = workload.sum_over_pairs(norms[:, None])[pairs, 0] * workload.releases
     count = np.diff(workload.start)[pairs] * workload.releases
     fourier = 28 * math.log2(n) * (total + 1) + 6 * count + n / 512 + 600
+    sizes = np.zeros(workload.factors)
+    sizes[spectra.row_of >= 0] = spectra.log_size[spectra.row_of[spectra.row_of >= 0]]
+    with np.errstate(over="ignore"):
+        fourier *= np.exp(
+            workload.sum_over_pairs(sizes[:, None])[pairs, 0] * workload.releases * (1 + 1e-9)
+            + 3 * count * UNIT_ROUNDOFF
+        )
     steepness = plan.tilt * (float(np.abs(loss).max()) + abs(plan.eps))
     rounding = (8 * steepness + 64) * UNIT_ROUNDOFF
     error = np.empty((len(pairs), 2))

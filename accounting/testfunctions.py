@@ -30,7 +30,7 @@ def upper(loss: FloatArray, eps: float, tilt: float) -> FloatArray:
 
 
 def split_variance(splits: int, step: float) -> float:
-    """A bound of E[(y - x)^2] for |log x| <= splits * step (Lemma 3)."""
+    """A bound of E[(y - x)^2] for |log x| <= splits * step (Lemma 4)."""
     relative = math.expm1(splits * math.log1p(math.sinh(step / 2) ** 2))
     return relative * math.exp(2 * splits * step) * (1 + 1e-12)
 

@@ -34,13 +34,18 @@ class Factors:
     ``log_moment``: of the plan's tilt, then of the others.  ``aside``: P-mass with infinite or
     capped loss, Q-mass of the capped part, P-mass of which nothing is known.  ``log_whole``: the
     log-moment of the plan's tilt with a bound of what lies below the grid added.  ``eta``: bound of
-    all relative errors.  ``last``: highest grid point in use.
+    all relative errors of rows and moments of the plan's tilt, and ``eta_others`` of the moments of
+    the others.  ``last``: highest grid point in use.
+
+    A factor whose log-moment is minus infinity has no row: what it holds counts as lying below the
+    grid.  That is decided here, once, and nowhere else (floating_point.md, F3).
     """
 
     log_moment: FloatArray
     log_whole: FloatArray
     aside: FloatArray
     eta: FloatArray
+    eta_others: FloatArray
     last: IntArray
 
 
@@ -80,7 +85,8 @@ def tilt_factors(
     central_rows = np.empty((0, plan.size))
     log_moment = np.empty((workload.factors, len(tilts)))
     aside = np.empty((workload.factors, 3))
-    log_whole, eta = np.empty(workload.factors), np.empty(workload.factors)
+    log_whole, etas = np.empty(workload.factors), np.empty((workload.factors, 2))
+    steepest = np.array([plan.tilt, np.abs(plan.others).max(initial=0.0)])
     ends = np.empty(workload.factors, np.int64)
     for noise, where, shifts in workload.shift_groups:
         table = tables[noise]
@@ -109,14 +115,15 @@ def tilt_factors(
         # What underflows is less than 2^-1021 in the unit of the row.  It is added to what lies
         # below the grid, and to the moments of the other tilts, which bound from above.
         moments[:, 1:] += TINY
-        moments[moments[:, 0] < _SMALLEST_MOMENT, 0] = 0.0
+        empty = moments[:, 0] < _SMALLEST_MOMENT
+        moments[empty, 0], target[empty] = 0.0, 0.0
         floor = np.exp(-plan.tilt * (reference - plan.first) * plan.step) * (1 + 1e-9)
         below = out[:, 4] * floor + np.where(moments[:, 0] > 0, TINY, 2 * _SMALLEST_MOMENT)
         kept = np.stack([out[:, 0] + out[:, 1], out[:, 2], out[:, 3] + table.tail], axis=1)
-        exponent = plan.tilt * (cells + abs(highest)) * plan.step
-        error = table.relative_error + table.loss_error + 2e-12
-        size = 3 * len(table.mass) + 2 * cells + 8 * min(exponent, 1500.0) + 100
-        error += (size + 8 * max(-plan.first, abs(highest)) * plan.step) * UNIT_ROUNDOFF
+        exponent = np.minimum(steepest * (cells + abs(highest)) * plan.step, 1500.0)
+        size = 3 * len(table.mass) + 2 * cells + 12 * exponent + 100
+        size += 8 * max(-plan.first, abs(highest)) * plan.step
+        error = table.relative_error + table.loss_error + 2e-12 + size * UNIT_ROUNDOFF
         top = reference[:, None] * plan.step * tilts
         if where is None:
             central = workload.central
@@ -126,11 +133,9 @@ def tilt_factors(
             log_moment[n_plain:] = mixed + top[0]
             log_whole[n_plain:] = whole + top[0, 0]
             aside[n_plain:] = mixture(central, kept, np.array([0.0, -1.0, 0.0]))
-            reach = central.step * central.mix[:, 0]
-            eta[n_plain:] = error + 2e-12
-            eta[n_plain:] += (
-                2 * central.mix[:, 0] + 16 * (plan.tilt + 1) * reach + 64
-            ) * UNIT_ROUNDOFF
+            terms = central.mix[:, :1]
+            size = 2 * terms + 16 * (steepest + 1) * (central.step * terms) + 64
+            etas[n_plain:] = error + 2e-12 + size * UNIT_ROUNDOFF
             ends[n_plain:] = [
                 (last[b : b + m + 1] + _split(central.offsets(m), plan.step)[0]).max() + 1
                 for m, b in (central.mix - [0, central.shifts[0]]).tolist()
@@ -141,9 +146,10 @@ def tilt_factors(
                 log_moment[where] = np.log(moments) + top
             log_whole[where] = np.log(moments[:, 0] + below) + top[:, 0]
             aside[where] = kept
-            eta[where] = error
+            etas[where] = error
             ends[where] = last
-    return rows, central_rows, Factors(log_moment, log_whole, aside, eta, ends)
+    eta, eta_others = etas[:, 0], etas[:, 1]
+    return rows, central_rows, Factors(log_moment, log_whole, aside, eta, eta_others, ends)
 
 
 def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:

@@ -124,6 +124,7 @@ def _machine(
     if found.verdict == "violated":
         satisfied = found.satisfied_eps
         out["satisfied_eps"] = [satisfied.lower, satisfied.upper] if satisfied else None
+        out["satisfied_eps_searched"] = found.searched
     return out
 
 
@@ -139,6 +140,7 @@ def _person(
             releases=found.releases,
             same_change=found.same_change,
             honest=found.honest,
+            proved_for=found.proved_for,
             dimension=found.mechanism.dimension,
         ),
     )
@@ -149,8 +151,13 @@ def _person(
     if found.satisfied_eps is not None:
         eps = at_most(found.satisfied_eps.upper)
         yield "instead", f"eps = {eps} holds at delta = {found.delta!r}"
-    elif found.verdict == "violated" and found.confirmed is None:
+    elif found.searched:
         yield "instead", f"no eps was found that holds at delta = {found.delta!r}"
+    elif found.proof is not None and found.proof.enclosure.lower > found.delta:
+        yield (
+            "instead",
+            "not searched to the end: the budget is used up; a larger one may find an eps",
+        )
     if found.confirmed is not None:
         what = "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
         yield "certificate", what
@@ -175,7 +182,7 @@ def _proof(proof: Proof) -> Iterator[Fact]:
         why = "proved for less noise" if proof.lighter else "more atoms than values"
         yield "delta", f"at most {at_most(upper)} ({why}: upper bound only)"
     elif lower == upper:
-        yield "delta", f"exactly {upper:.6g}"
+        yield "delta", f"exactly {exactly(upper)}"
     else:
         yield (
             "delta",

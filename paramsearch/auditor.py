@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from accounting import (
     Undecided,
     strict_json,
 )
-from accounting.checks import gap_width, not_negative, positive, probability, whole
+from accounting.checks import SMALLEST_GAP, gap_width, not_negative, positive, probability, whole
 from accounting.configuration import LARGEST_STEP, Proposal
 from accounting.enclosure import at_least, at_most
 from accounting.family import Atom
@@ -33,10 +34,13 @@ from accounting.notary.notary import DISJOINT, Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
 from paramsearch.display import change_in_words, worst_in_words
+from paramsearch.honest import as_written, claimed_fraction
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
 Verdict = Literal["certified", "violated", "undecided"]
 EXIT_CODE: dict[Verdict, int] = {"certified": 0, "violated": 1, "undecided": 3}
+_FINER = 0.1
+"""Of the gap, where a certificate says a little less than the first proof."""
 _CLOSE = 1e-12
 """Relative difference up to which a derived number counts as the same."""
 
@@ -46,8 +50,10 @@ class Audit:
     """The verdict on one claim, with the proof it rests on.
 
     ``satisfied_eps`` encloses the smallest eps that holds at the claimed delta, where a violated
-    claim made it worth finding.  ``reason`` is one sentence.  ``confirmed`` says whether this proof
-    confirms the bounds of the file's certificate, None if they were not asked about.
+    claim made it worth finding, and ``searched`` says whether it was looked for to the end, so that
+    None means there is none or it cannot be found.  ``reason`` is one sentence.  ``confirmed`` says
+    whether this proof confirms the file's certificate, None if that was not asked about.
+    ``proved_for`` is the exact fraction of the users that ``honest`` stands for (honest.py).
     """
 
     verdict: Verdict
@@ -61,6 +67,8 @@ class Audit:
     proof: Proof | None
     satisfied_eps: Enclosure | None
     confirmed: bool | None = None
+    proved_for: Fraction = Fraction(1)
+    searched: bool = False
 
 
 def read(path: Path) -> ParameterFile | Proposal:
@@ -103,13 +111,15 @@ def audit(
     gap: float = GAP,
     budget: float = math.inf,
     witness: bool = True,
+    finer: bool = True,
     report: Report | None = None,
 ) -> Audit:
     """Decide the document's claim, or another one where eps, delta, releases or honest are given.
 
     Several ``releases`` are for any sequence of changes of one user, and for one change made in all
     of them with ``same_change``; a file that claims no more than that is taken at its word.
-    ``budget`` is in seconds.  ``witness`` asks, after a violation, for the eps that does hold.
+    ``budget`` is in seconds.  ``witness`` asks, after a violation, for the eps that does hold, and
+    ``finer`` for a second, closer proof where the first does not settle the file's certificate.
     """
     own = document.problem if isinstance(document, ParameterFile) else None
     claim_eps = not_negative("eps", _claim("eps", eps, own or document))
@@ -128,33 +138,44 @@ def audit(
     deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf
     if isinstance(document, ParameterFile):
         consistent(document)
-    mechanism = mechanism_of(document).thinned(Fraction(share))
+    proved_for = as_written(share)
+    if isinstance(document, ParameterFile) and share == document.problem.honest:
+        proved_for = claimed_fraction(document)
+    mechanism = mechanism_of(document).thinned(proved_for)
     confirmed: bool | None = None
+    in_budget = True
 
     def watch(text: str) -> None:
+        nonlocal in_budget
+        in_budget = time.monotonic() <= deadline
         in_time(deadline)
         if report is not None:
             report(text)
 
     def answer(verdict: Verdict, reason: str, proof: Proof | None = None) -> Audit:
-        found = None
-        if proof is not None and witness and claim_delta < proof.enclosure.lower < 1:
+        found, searched = None, False
+        if proof is not None and witness and claim_delta < proof.enclosure.lower:
             found = satisfied_eps(mechanism, claim_delta, times, watch, same_change=same_change)
+            searched = found is not None or in_budget
         point = (claim_eps, claim_delta, times, same_change, share)
-        return Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
+        answered = Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
+        return replace(answered, proved_for=proved_for, searched=searched)
 
-    try:
-        proof = prove(
+    def proved(claim: float, gap: float) -> Proof:
+        return prove(
             mechanism,
             claim_eps,
             releases=times,
             same_change=same_change,
             tier=tier,
             gap=gap,
-            claim=claim_delta,
+            claim=claim,
             deadline=deadline,
             report=report,
         )
+
+    try:
+        proof = proved(claim_delta, gap)
     except (TooLarge, Undecided) as error:
         return answer("undecided", str(error))
     at_own_point = own is not None and (
@@ -162,9 +183,15 @@ def audit(
         == (claim_eps, times, same_change, share)
     )
     if at_own_point and isinstance(document, ParameterFile) and document.certificate is not None:
-        wrong = _disproved(document.certificate, proof)
         if claim_delta == document.problem.delta:
-            confirmed = document.certificate.delta_upper >= proof.enclosure.upper
+            stated = document.certificate.delta_upper
+            unsettled = proof.enclosure.lower <= stated < proof.enclosure.upper
+            if finer and proof.exact and unsettled:
+                with suppress(TooLarge, Undecided):  # a proof that is to decide what is stated
+                    closer = proved(stated, max(gap * _FINER, SMALLEST_GAP))
+                    proof = min(proof, closer, key=lambda found: found.enclosure.upper)
+            confirmed = proof.enclosure.upper <= stated
+        wrong = _disproved(document.certificate, proof)
         if wrong is not None:
             return answer("violated", wrong, proof)
     worst = worst_in_words(proof.worst_pair, proof.worst_sequence)

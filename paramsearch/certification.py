@@ -13,12 +13,14 @@ from flint import arb
 from accounting import TooLarge, Undecided, Violated
 from accounting.checks import gap_width, not_negative, probability, real, whole
 from accounting.configuration import Proposal
+from accounting.enclosure import exactly
 from accounting.errors import InvalidConfiguration, InvalidParameter
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove, unprotected
 from paramsearch.display import worst_in_words
+from paramsearch.honest import as_written, claimed_fraction
 from paramsearch.parameter_file import (
     AtomNoise,
     CentralNoise,
@@ -73,7 +75,7 @@ def parameters(
             releases=whole("releases", releases, least=1),
             honest=fraction(honest),
         )
-    share = Fraction(problem.honest)
+    share = as_written(problem.honest)
     with precision(_BITS):
         q = min(
             above((-ball(Fraction(proposal.eps_central) / proposal.max_value)).exp()), _BELOW_ONE
@@ -238,7 +240,7 @@ def for_users(file: ParameterFile, n: int) -> ParameterFile:
 
 def claimed(file: ParameterFile) -> Mechanism:
     """The mechanism of the claim: what the honest fraction of the users does."""
-    return file.mechanism().thinned(Fraction(file.problem.honest))
+    return file.mechanism().thinned(claimed_fraction(file))
 
 
 def certify(
@@ -267,18 +269,18 @@ def certify(
         )
     except TooLarge as error:
         raise Undecided(str(error)) from error
-    bounds = f"delta at eps = {problem.eps:g} lies in {proof.enclosure}"
+    bounds = f"delta at eps = {exactly(problem.eps)} lies in {proof.enclosure}"
     worst = worst_in_words(proof.worst_pair, proof.worst_sequence)
     if proof.enclosure.lower == 1:
         raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
     if proof.enclosure.lower > problem.delta:
         raise Violated(
-            f"{bounds}, above the claimed {problem.delta:g}: too much is given away where {worst}; "
+            f"{bounds}, above the claimed {problem.delta!r}: too much is given away where {worst}; "
             + remedy(mechanism, problem.eps)
         )
     if proof.enclosure.upper > problem.delta:
         raise Undecided(
-            f"{bounds}, which does not decide the claimed {problem.delta:g}; add a little noise, "
+            f"{bounds}, which does not decide the claimed {problem.delta!r}; add a little noise, "
             "or ask for a smaller gap or another tier"
         )
     return reassembled(file, certificate_of(proof, problem))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accounting.baselines import Baseline, NonPrivate, Problem
+from accounting.enclosure import exactly
 from paramsearch.comparison import everything, shipped
 from paramsearch.display import progress
 from paramsearch.files import check_writable, write_atomically
@@ -118,7 +119,8 @@ def _draw(path: Path, problem: Problem, rows: Sequence[dict[str, Any]]) -> None:
     axes.set_xlabel("RMSE of the sum")
     axes.set_ylabel("expected bits per user")
     axes.set_title(
-        f"n = {problem.n:,}, ε = {problem.eps:g}, δ = {problem.delta:g}, Δ = {problem.max_value}",
+        f"n = {problem.n:,}, ε = {exactly(problem.eps)}, δ = {problem.delta!r}, "
+        f"Δ = {problem.max_value}",
         fontsize=9,
     )
     axes.grid(True, which="both", alpha=0.25)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from accounting.enclosure import exactly
+from paramsearch.honest import claimed_fraction, in_words
 
 if TYPE_CHECKING:
     from paramsearch.parameter_file import ParameterFile
@@ -47,6 +49,7 @@ def claim(
     releases: int,
     same_change: bool,
     honest: float,
+    proved_for: Fraction,
     dimension: int,
 ) -> str:
     """What is guaranteed, in words."""
@@ -57,7 +60,7 @@ def claim(
     if dimension > 1:
         text += f", a vector of dimension {dimension:,} with at most one value"
     if honest < 1:
-        text += f", {exactly(honest)} of the users adding noise"
+        text += f", {in_words(honest, proved_for)} of the users adding noise"
     return text
 
 
@@ -70,6 +73,7 @@ def claimed(file: ParameterFile) -> str:
         releases=problem.releases,
         same_change=problem.same_change,
         honest=problem.honest,
+        proved_for=claimed_fraction(file),
         dimension=file.dimension,
     )
 

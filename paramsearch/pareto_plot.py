@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from accounting.enclosure import exactly
 from paramsearch.files import write_atomically
 from paramsearch.parameter_file import ParameterFile
 
@@ -36,8 +37,8 @@ def draw(path: Path, files: Sequence[ParameterFile]) -> None:
     axes.set_xlabel("RMSE of the sum")
     axes.set_ylabel("noise messages of all users")
     axes.set_title(
-        f"max_value {problem.max_value}, eps {problem.eps:g}, delta {problem.delta:g}; labels: "
-        "central eps / eps",
+        f"max_value {problem.max_value}, eps {exactly(problem.eps)}, delta {problem.delta!r}; "
+        "labels: central eps / eps",
         fontsize=9,
     )
     axes.grid(True, which="both", alpha=0.25)

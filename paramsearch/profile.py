@@ -143,7 +143,7 @@ def _person(found: Delta, protocol: Protocol, gap: float, plot: Path | None) -> 
             verdict = "holds"
         elif lower > config.delta:
             verdict = "violated"
-        yield "claim", f"({config.eps:g}, {config.delta!r}): {verdict}"
+        yield "claim", f"({exactly(config.eps)}, {config.delta!r}): {verdict}"
     if not found.met:
         yield "note", f"a relative gap of {gap:g} was out of reach", "yellow"
     if plot is not None:

@@ -64,11 +64,13 @@ def curve(
     report: Report | None = None,
 ) -> Curve | None:
     """Bounds on delta from 0 to twice eps (to 1 if it is 0), both monotone; None where the fast
-    evaluators refuse."""
+    evaluators refuse.  All points but eps are numbers of few digits, to be shown as they are."""
     top = mechanism.max_value
     points = 25 if top <= 32 else 17 if top <= 100 else 9
     last = 2 * eps if eps > _SMALLEST_EPS else 1.0
-    grid = [last * i / (points - 1) for i in range(points)]
+    grid = [float(f"{last * i / (points - 1):.4g}") for i in range(points)]
+    if eps > _SMALLEST_EPS:
+        grid[points // 2] = eps
     found = []
     try:
         less, more = _evaluators(mechanism, last, releases, same_change)
@@ -206,6 +208,7 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
     if found is None:
         return section("profile", "Privacy profile", element("p", _absent(audit)))
     proved = audit.proof.enclosure if audit.proof is not None else None
+    found = _with_proof(found, audit)
     drawing = profile_chart(found, eps=audit.eps, delta=audit.delta, proved=proved)
     legend = [("upper", "upper bound"), ("lower", "lower bound"), ("claim", "the claim")]
     legend += [("proved", "proved at its ε")] if proved is not None else []
@@ -217,7 +220,7 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
         gap = max(bound.relative_gap for _, bound in found)
         words += [" The two bounds differ by at most ", share(gap), "."]
     rows = [
-        (number(at, 4), number(bound.lower, 4, "lower"), number(bound.upper, 4, "upper"))
+        (number(at), number(bound.lower, 5, "lower"), number(bound.upper, 5, "upper"))
         for at, bound in found
     ]
     numbers = table("δ(ε), bounds", ("ε", "δ at least", "δ at most"), rows)
@@ -229,11 +232,22 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
     )
 
 
+def _with_proof(found: Curve, audit: Audit) -> Curve:
+    """The proof's own bounds at its eps, and what they say about the other points."""
+    if audit.proof is None:
+        return found
+    bounds = {**dict(found), audit.eps: audit.proof.enclosure}
+    grid = sorted(bounds)
+    return list(zip(grid, monotone([bounds[at] for at in grid]), strict=True))
+
+
 def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
     vectors = audit.mechanism.dimension > 1
     heading = "Every change of input"
     if bounds is None:
         return section("pairs", heading, element("p", _absent(audit)))
+    if audit.proof is not None:  # no pair exceeds what was proved for all of them
+        bounds = np.minimum(bounds, audit.proof.enclosure.upper)
     pair = worst_pair(audit)
     worst = None if pair is None else (pair[0], pair[-1])
     size = block_size(len(bounds))
@@ -242,9 +256,9 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
     words = [
         "Upper bounds of δ at ε = ",
         number(audit.eps),
-        " from the fast evaluators; those far ",
+        " from the fast evaluators, none above what was proved; those far below the largest may be "
+        "loose.",
     ]
-    words += ["below the largest may be loose."]
     if vectors:
         words += [" A value becomes another in its coordinate or in another; the larger bound."]
     if size > 1:

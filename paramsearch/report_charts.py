@@ -130,8 +130,8 @@ def profile_chart(
     return _drawing(
         "profile",
         "Privacy profile: δ as a function of ε",
-        f"Upper and lower bounds of δ for ε from 0 to {last:g}, on a logarithmic scale; the claim "
-        f"is ε = {eps:g}, δ = {delta:g}.",
+        f"Upper and lower bounds of δ for ε from 0 to {label(last)}, on a logarithmic scale; the "
+        f"claim is ε = {label(eps)}, δ = {label(delta)}.",
         *grid,
         _line(_LEFT, foot, _LEFT + width, foot, "axis"),
         _text(_LEFT + width / 2, foot + 46, "ε"),
@@ -146,7 +146,7 @@ def profile_chart(
 
 def _between(eps: float, bound: Enclosure) -> str:
     low, high = label(bound.lower, 4, "lower"), label(bound.upper, 4, "upper")
-    return f"ε = {eps:.6g}: δ between {low} and {high}"
+    return f"ε = {label(eps)}: δ between {low} and {high}"
 
 
 def _diamond(x: float, y: float, size: float) -> str:

@@ -10,6 +10,7 @@ from accounting.notary.notary import BALL, BALL_2D, DISJOINT
 from accounting.proof import FAST, Proof
 from paramsearch.auditor import Audit, Verdict
 from paramsearch.display import releases_in_words, worst_in_words
+from paramsearch.honest import in_words
 from paramsearch.parameter_file import ParameterFile, Problem
 from paramsearch.report_text import (
     LARGEST_TABLE,
@@ -19,9 +20,9 @@ from paramsearch.report_text import (
     facts,
     join,
     number,
+    percent,
     section,
     sentence,
-    share,
     table,
     told,
 )
@@ -32,6 +33,8 @@ _SIGNS: dict[Verdict, str] = {
     "violated": "M10 10l14 14M24 10l-14 14",
     "undecided": "M12.5 13a4.5 4.5 0 1 1 6.500 4.200c-1.300.7-2 1.500-2 3.100M17 25v.6",
 }
+_FACTOR = 2.0
+"""From here on a margin is told as a factor."""
 _BALLS = "ball arithmetic: each number is an interval that holds the true one"
 _METHODS = {
     BALL: ("ball", _BALLS),
@@ -81,13 +84,24 @@ def _answer(audit: Audit) -> Iterator[Fact]:
             join(["δ ≤ ", upper, " ", at, f" (no lower bound: {no_lower_bound(proof)})"]),
         )
     if 0 < high <= audit.delta:
-        yield "Margin", join([number(audit.delta / high, 3, "lower"), " times below the claim"])
+        yield "Margin", _margin(audit.delta, high, "below")
     if low > audit.delta:
-        yield "Margin", join([number(low / audit.delta, 3, "lower"), " times above the claim"])
+        yield "Margin", _margin(audit.delta, low, "above")
     worst = worst_pair(audit)
     if worst is not None:
         label = "Worst changes" if proof.worst_sequence else "Worst change"
         yield label, worst_in_words(worst, proof.worst_sequence)
+
+
+def _margin(claimed: float, bound: float, side: str) -> Html | str:
+    """How far a bound is from the claim, and not more: a factor from 2 on, percent below that."""
+    if bound == claimed:
+        return "none: the bound is the claim"
+    factor = max(claimed, bound) / min(claimed, bound)
+    if factor >= _FACTOR:
+        return join([number(factor, 3, "lower"), f" times {side} the claim"])
+    part = 100 * (abs(claimed - bound) / claimed)
+    return join([number(part, 2, "lower"), f" % {side} the claim"])
 
 
 def no_lower_bound(proof: Proof) -> str:
@@ -128,7 +142,9 @@ def _witness(audit: Audit) -> list[Html]:
             " claimed.",
         ]
     )
-    holds: Html | str = "The ε that does hold at this δ was not determined."
+    holds: Html | str = "No ε was found that holds at this δ."
+    if not audit.searched:
+        holds = "The ε that does hold at this δ was not searched for to the end, for lack of time."
     if found is not None:
         holds = join(
             [
@@ -175,7 +191,8 @@ def problem_section(audit: Audit, document: Document) -> Html:
             "Honest users",
             "all add their noise"
             if audit.honest == 1
-            else join([share(audit.honest), " of the users add their noise"]),
+            else percent(in_words(audit.honest, audit.proved_for))
+            + " of the users add their noise",
         ),
     ]
     asked = (audit.eps, audit.delta, audit.releases, audit.honest)

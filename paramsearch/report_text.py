@@ -114,6 +114,11 @@ def share(part: float) -> Html:
     return element("span", f"{100 * part:.3g} %", class_="number", title=repr(part))
 
 
+def percent(share: str) -> str:
+    """A part of a whole that is written as a decimal, in percent, digit by digit."""
+    return f"{_plain(Decimal(share).scaleb(2))} %"
+
+
 def label(value: float, digits: int | None = None, side: Side = "nearest") -> str:
     """A number as plain text, for drawings and titles."""
     found = _decimal(value, digits, side)

@@ -64,7 +64,7 @@ def change_profiles(workload: Workload, eps: float, releases: int, *, gap: float
         terms = PairTerms.of(one, factors, plan)
         if float(terms.outside.max()) <= 1e3 * _OUTSIDE:
             break
-    spectra = transform(one, rows, central_rows, plan, np.arange(one.pairs))
+    spectra = transform(one, rows, central_rows, factors, plan, np.arange(one.pairs))
     worker = _Inverse(one, plan, spectra, terms)
     order = np.argsort(-(terms.chernoff + terms.not_kept), kind="stable")
     return Profiles(plan.origin, plan.step, plan.tilt, plan.size, order, worker.rows)
@@ -140,13 +140,16 @@ class _Inverse:
     def __init__(self, workload: Workload, plan: Plan, spectra: Spectra, terms: PairTerms) -> None:
         self.workload, self.plan, self.spectra, self.terms = workload, plan, spectra, terms
         self.factor = np.maximum(spectra.row_of, 0)[workload.factor]
-        norms = np.ones(workload.factors)
-        norms[spectra.row_of >= 0] = spectra.norm[spectra.row_of[spectra.row_of >= 0]]
-        total = workload.sum_over_pairs(norms[:, None])[:, 0]
+        norms, sizes = np.ones(workload.factors), np.zeros(workload.factors)
+        known = spectra.row_of >= 0
+        norms[known] = spectra.norm[spectra.row_of[known]]
+        sizes[known] = spectra.log_size[spectra.row_of[known]]
+        total = workload.sum_over_pairs(np.stack([norms, sizes], axis=1))
         count = np.diff(workload.start)
         stages = 28 * math.log2(plan.size)
-        # Lemma 8 of releases.md: transforms, products, and the inverse transform
-        self.error = 1.02 * UNIT_ROUNDOFF * (stages * (total + 2) + 6 * count + 64)
+        # releases.md, Lemma 7: transforms, products, and the inverse transform
+        self.error = 1.02 * UNIT_ROUNDOFF * (stages * (total[:, 0] + 2) + 6 * count + 64)
+        self.error *= np.exp(total[:, 1] * (1 + 1e-9) + 3 * count * UNIT_ROUNDOFF)
         self.loss = multiples(plan.origin, plan.size, plan.step)
         self.peak = math.exp(testfunctions.log_peak(plan.tilt)) * (1 + 1e-9)
 

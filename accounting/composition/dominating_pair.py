@@ -144,10 +144,10 @@ class DominatingPair:
         stages = 28 * math.log2(size)
         error = (2 * stages + 8) * norms[0] * norms[1] + 2 * (stages + 4) * norms.min()
         kept = np.maximum(value[:length], 0.0) + 1.01 * UNIT_ROUNDOFF * error + 1e-290
-        exponent = float(logs.sum()) - tilt * multiples(0, length, self.step)
-        inexact = 1 + 64 * UNIT_ROUNDOFF * (np.abs(exponent) + float(np.abs(logs).sum()) + 8)
+        rise = tilt * multiples(0, length, self.step)
+        inexact = 1 + 64 * UNIT_ROUNDOFF * (rise + float(np.abs(logs).sum()) + 800)
         with np.errstate(over="ignore"):
-            mass = kept * np.exp(exponent) * inexact * _UP
+            mass = kept * np.exp(float(logs.sum()) - rise) * inexact * _UP
         mass = np.minimum(mass, self.finite * other.finite * _UP)
         found = DominatingPair(self.step, self.base + other.base, mass, self._infinite(other))
         return found.normalised()

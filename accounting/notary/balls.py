@@ -8,24 +8,18 @@ polynomials and costs microseconds for each single operation (benchmarks/notary.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accounting.errors import Undecided
+from accounting.precision import precision
 
+__all__ = ["above", "ball", "below", "ceil", "double", "floor", "precision"]
 
-@contextmanager
-def precision(bits: int) -> Iterator[None]:
-    """Work with this many bits; the setting of the thread is restored."""
-    before = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
+_ENOUGH_BITS = 60
+"""Of relative accuracy, for a double next to every number of a ball."""
+_SMALLEST = 2.0**-1000
 
 
 def ball(value: Fraction | float) -> arb:
@@ -50,6 +44,18 @@ def above(value: arb) -> float:
 def below(value: arb) -> float:
     """A double that no number of the ball is smaller than."""
     return -above(-value)
+
+
+def double(value: arb) -> float:
+    """A double within a relative 2^-51 of every number of the ball, or within 2^-1000 of it.
+
+    Undecided if the ball is too wide for that.
+    """
+    if not (value.is_finite() and value.rel_accuracy_bits() >= _ENOUGH_BITS):
+        if value.is_finite() and above(abs(value)) < _SMALLEST:
+            return 0.0
+        raise Undecided(f"{value} is known to less than {_ENOUGH_BITS} bits: too little precision")
+    return float(value.mid())
 
 
 def floor(value: arb) -> int:

@@ -18,7 +18,7 @@ from flint import arb
 
 from accounting.arrays import FloatArray
 from accounting.errors import TooLarge
-from accounting.notary.balls import ball
+from accounting.notary.balls import ball, double
 from accounting.notary.factors import Group, Groups
 from accounting.notary.tables import NoiseTable
 
@@ -89,8 +89,9 @@ class ThinnedCentral:
 
     def groups(self, kappa: int, a: int, h: arb, clip: float, lowest: int) -> Groups:
         """The outcomes by the cells of their losses, without finite losses below ``lowest``."""
-        floor = (lowest - 2) * float(h.mid())  # a cell of room for the error of a loss
-        found = _Cells(float(h.mid()), 2 * self.relative_error + _LOG_ERROR)
+        step = double(h)
+        floor = (lowest - 2) * step  # a cell of room for the error of a loss
+        found = _Cells(step, 2 * self.relative_error + _LOG_ERROR)
         certain = 0.0
         for p, q, loss, impossible, unmatched in self._rows(kappa, a):
             certain += impossible
@@ -172,6 +173,7 @@ class _Cells:
 
 
 def _doubles(table: NoiseTable, size: int) -> tuple[FloatArray, arb]:
-    """The first masses as doubles, each within a relative 2^-52, and their sum as a ball."""
+    """The first masses as doubles, each within a relative 2^-51 (or 2^-1000), and their sum as a
+    ball.  How well a ball is known is asked of the ball: the precision may be too small."""
     at = table.at(np.arange(size))
-    return np.array([float(at.mass[k].mid()) for k in range(size)]), at.total[size - 1]
+    return np.array([double(at.mass[k]) for k in range(size)]), at.total[size - 1]

@@ -8,7 +8,6 @@ integers for rational x and by ball arithmetic, as precise as it takes, for othe
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol
@@ -21,8 +20,6 @@ from paramsearch.deploy.bits import BitSource
 
 _WORD = 64
 _MOST_BITS = 1 << 16
-_PRECISION = threading.RLock()
-"""The working precision of balls is one for all threads."""
 
 
 class Real(Protocol):
@@ -62,7 +59,7 @@ class Computed:
     def bounds(self, bits: int) -> tuple[int, int]:
         working = bits + _WORD
         while working <= _MOST_BITS:
-            with _PRECISION, precision(working):
+            with precision(working):
                 scaled = self._ball() * arb(2) ** bits
                 if scaled.is_finite():
                     low, high = floor(scaled.lower()), ceil(scaled.upper())

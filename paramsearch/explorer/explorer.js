@@ -66,7 +66,7 @@ function stricter(row, at) {
   const parts = [];
   if (row.eps < STOPS.eps[at.eps]) parts.push(`ε = ${row.eps} instead of ${label("eps", at.eps)}`);
   if (row.delta < STOPS.delta[at.delta]) {
-    parts.push(`δ = ${short(row.delta)} instead of ${label("delta", at.delta)}`);
+    parts.push(`δ = ${short(row.delta, 17)} instead of ${label("delta", at.delta)}`);
   }
   if (row.max_value > STOPS.max_value[at.max_value]) {
     parts.push(`inputs up to ${row.max_value} instead of ${label("max_value", at.max_value)}`);
@@ -173,7 +173,7 @@ function drawTrade() {
   const n = STOPS.n[state.n], unit = COSTS[state.cost];
   const rows = serving(state).map((row) => ({ row, rmse: row.rmse, ...forUsers(row, n) }));
   const front = frontier(rows), best = found(state);
-  const file = ({ row }) => `, ε = ${row.eps}, δ = ${short(row.delta)}, Δ = ${row.max_value}`;
+  const file = ({ row }) => `, ε = ${row.eps}, δ = ${short(row.delta, 17)}, Δ = ${row.max_value}`;
   const place = (series, point, of = "") => ({
     x: point.rmse,
     y: point.rmse === null ? null : cost(point),
@@ -269,7 +269,7 @@ function showRow(row) {
   byId("verdict").textContent = verdict;
   byId("distance").textContent = parts.length || less
     ? `The cheapest file that serves is one for ${[...parts, ...(less ? [error] : [])].join(", ")}.`
-    : `The cheapest file for ε = ${row.eps}, δ = ${short(row.delta)}, inputs 0 to ${row.max_value} `
+    : `The cheapest file for ε = ${row.eps}, δ = ${short(row.delta, 17)}, inputs 0 to ${row.max_value} `
       + "and this error.";
   const tenths = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
   put("noise_messages", row.noise_messages, row.noise_messages.toLocaleString("en-US", tenths));

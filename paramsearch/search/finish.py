@@ -66,7 +66,7 @@ def finished(
         else:
             return file, moved
     raise Undecided(
-        f"after {_REPAIRS} repairs delta = {model.target.delta:g} is still missed; this problem "
+        f"after {_REPAIRS} repairs delta = {model.target.delta!r} is still missed; this problem "
         "defeats the estimates of the search: ask for a larger delta, or report it"
     )
 
