@@ -61,9 +61,9 @@ def _packed(table: Table, row: Row) -> str:
     """A file as it is, deflated, in base64; it has to be what the index says."""
     path = table.path / row.file
     try:
-        content = path.read_bytes()
+        content = strict_json.read_bytes(path)
         text = content.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (InvalidConfiguration, UnicodeDecodeError) as error:
         raise InvalidConfiguration(
             f"{path} cannot be read: {error}; run `paramsearch table` again"
         ) from None
