@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from accounting.checks import probability
+from accounting.clock import check_time
 from accounting.errors import AccountingError
 from accounting.estimate import Estimator
 from accounting.notary import ExactNoise, Mechanism
@@ -62,12 +63,12 @@ def _finite(number: float) -> Fraction:
 def heavy(mechanism: Mechanism) -> bool:
     limit = HEAVY / mechanism.max_value**2
     with precision(_FINE):
-        return any(
-            bool(part.shape() * ball(part.p) / (1 - ball(part.p)) > limit)
-            for elements, noises in mechanism.atoms.items()
-            if len(elements) > 2
-            for part in noises
-        )
+        for elements, noises in mechanism.atoms.items():
+            for part in noises if len(elements) > 2 else ():
+                check_time()
+                if part.shape() * ball(part.p) / (1 - ball(part.p)) > limit:
+                    return True
+    return False
 
 
 def light_enough(mechanism: Mechanism, eps: float, releases: int, claim: float) -> int:

@@ -8,10 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from accounting.arrays import IntArray
+from accounting.errors import TooLarge
 from accounting.noise import NoiseSum
 from accounting.workload import CentralMixture, Workload
 
 Differences = tuple[IntArray, IntArray, IntArray]
+_MOST_FACTORS = 1 << 26
+"""Of all pairs together: about 64 bytes each while they are sorted out."""
 
 
 def ordered_pairs(columns: int) -> IntArray:
@@ -32,6 +35,7 @@ def differences(columns: Sequence[dict[int, int]]) -> Differences:
     start = np.empty(len(columns) * (len(columns) - 1) + 1, np.int64)
     none = np.empty(0, np.int64)
     n = column_differences(ptr, index, value, start, none, none)
+    _affordable(n)
     atom, diff = np.empty(n, np.int64), np.empty(n, np.int64)
     if n:
         column_differences(ptr, index, value, start, atom, diff)
@@ -116,10 +120,19 @@ def with_moves(workload: Workload, top: int) -> Workload:
     return replace(two, start=start, factor=np.concatenate([workload.factor, two.factor]))
 
 
+def _affordable(factors: int) -> None:
+    if factors > _MOST_FACTORS:
+        raise TooLarge(
+            f"all pairs together have {factors:,} factors, more than the {_MOST_FACTORS:,} that "
+            "fit into memory: take atoms that refer to fewer others, or evaluate fewer pairs"
+        )
+
+
 def joined(workload: Workload, first: IntArray, second: IntArray) -> Workload:
     """Independent products: pair i is pair first[i] of the workload times pair second[i]."""
     a, b = workload.start[first], workload.start[first + 1]
     c, d = workload.start[second], workload.start[second + 1]
+    _affordable(int((b - a + d - c).sum()))
     pieces = [
         workload.factor[begin:end]
         for w, x, y, z in zip(a, b, c, d, strict=True)

@@ -214,13 +214,24 @@ def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
         yield np.array([max(-1, min(int(symbol), limit)) for symbol in portion], np.int64)
 
 
+def _inside(p: str) -> float:
+    """The double nearest to a rational strictly between 0 and 1, if that is between them, too."""
+    number = float(Fraction(p))
+    if not 0 < number < 1:
+        raise InvalidParameter(
+            f"the file has a p that is {number:g} as a double ({p:.40}): the interval of such a "
+            "noise cannot be computed; take a p further away from it"
+        )
+    return number
+
+
 def noise_quantile(file: ParameterFile, miss: float, users: float = 1.0) -> int:
     """The least t with P(|z+ - z-| > t) <= ``miss``, or a little more, for this share of users.
 
     By the moment generating function where the noise is not geometric: for every s, P(Z > t) is at
     most E[e^{sZ}] e^{-st}.
     """
-    q = float(Fraction(file.central.p))
+    q = _inside(file.central.p)
     share = file.central.r * users
     loss = -math.log(q)
     if abs(share - 1) < 1e-9:  # P(|Z| > t) = 2 q^(t+1) / (1 + q)
@@ -240,8 +251,8 @@ def expected_messages(file: ParameterFile, users: int) -> int:
     copies of a negative binomial, bounded by its moment generating function.
     """
     share = users / file.problem.n * file.dimension
-    parts = [(1, file.central.r, float(Fraction(file.central.p)))] * 2
-    parts += [(len(entry.atom), entry.r, float(Fraction(entry.p))) for entry in file.atoms]
+    parts = [(1, file.central.r, _inside(file.central.p))] * 2
+    parts += [(len(entry.atom), entry.r, _inside(entry.p)) for entry in file.atoms]
     steepest = min(-math.log(p) / size for size, _, p in parts)
 
     def bound(s: float) -> float:
