@@ -13,6 +13,8 @@ from accounting.noise import NoiseSum
 from accounting.workload import CentralMixture, Workload
 
 Differences = tuple[IntArray, IntArray, IntArray]
+_MOST_ENTRIES = 1 << 30
+"""That are compared to find all differences."""
 _MOST_FACTORS = 1 << 26
 """Of all pairs together: about 64 bytes each while they are sorted out."""
 
@@ -28,6 +30,11 @@ def differences(columns: Sequence[dict[int, int]]) -> Differences:
     """(start, atom, difference) of all ordered pairs of sparse columns."""
     from accounting.kernels import column_differences
 
+    if 2 * len(columns) * sum(map(len, columns)) > _MOST_ENTRIES:
+        raise TooLarge(
+            f"{len(columns):,} columns with {sum(map(len, columns)):,} entries that are not 0 have "
+            "too many differences: take atoms that refer to fewer others, or evaluate fewer pairs"
+        )
     entries = [sorted(column.items()) for column in columns]
     ptr = np.concatenate([[0], np.cumsum([len(column) for column in entries])]).astype(np.int64)
     flat = np.array([item for column in entries for item in column], np.int64).reshape(-1, 2)
