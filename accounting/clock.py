@@ -49,6 +49,11 @@ def limited() -> bool:
     return _deadline.get() < math.inf
 
 
+def seconds_left() -> float:
+    """Until the limit, not negative."""
+    return max(0.0, _deadline.get() - time.monotonic())
+
+
 def keeps_time(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """The keyword ``deadline`` of this function holds for everything that it calls."""
 

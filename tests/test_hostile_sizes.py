@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,19 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     assert verdict(path, "--budget", "5")[0] == 3
     assert verdict(path, "--budget", "5", "--tier", "ball")[0] == 3
     refused(limited("profile", path))
+
+
+def test_a_kernel_that_takes_long_ends_with_the_budget(tmp_path: Path) -> None:
+    """A thousand values that cannot be separated one by one: their kernel takes half a minute."""
+    chance = random.Random(1)
+    atoms = [{"atom": [-1, 1], **NOISE}]
+    for _ in range(1900):
+        values = [chance.choice([-1, 1]) * chance.randint(2, 1000) for _ in range(6)]
+        ones = [-1 if sum(values) > 0 else 1] * abs(sum(values))
+        atoms.append({"atom": values + ones, **NOISE})
+    path = written(tmp_path, max_value=2, atoms=atoms)
+    code, found = verdict(path, "--budget", "1")
+    assert (code, found["reason"]) == (3, "the budget was used up before every pair had a bound")
 
 
 def test_copies_of_an_atom_are_one(tmp_path: Path) -> None:

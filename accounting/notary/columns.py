@@ -16,10 +16,13 @@ from flint import fmpz_mat
 from accounting.clock import check_time
 from accounting.errors import TooLarge, Undecided
 from accounting.notary.mechanism import Atom
+from accounting.notary.processes import in_a_process
 
 UNIT: Atom = (-1, 1)
 _MOST_VALUES = 2000
 """Of a family whose kernel is computed: the matrix is dense."""
+_QUICK_VALUES = 200
+"""Up to which that takes no time."""
 _MOST_ENTRIES = 1 << 23
 """Of all columns together."""
 Column = dict[Atom, int]
@@ -106,9 +109,12 @@ def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
         for value in atom:
             if value in row:
                 matrix[i, row[value]] += 1
-    check_time()
-    kernel, dimension = matrix.nullspace()
-    for value in range(2, max_value + 1):
-        if any(kernel[row[value], k] != 0 for k in range(dimension)):
-            return value
-    return None
+
+    def seen_alone() -> int | None:
+        kernel, dimension = matrix.nullspace()
+        for value in range(2, max_value + 1):
+            if any(kernel[row[value], k] != 0 for k in range(dimension)):
+                return value
+        return None
+
+    return seen_alone() if len(values) < _QUICK_VALUES else in_a_process(seen_alone)

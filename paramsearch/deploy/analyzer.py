@@ -25,6 +25,7 @@ _CHUNK = 1 << 16
 _LARGEST_TABLE = 1 << 14
 """Symbols up to which each is counted; beyond it values are added up."""
 _LARGEST_DIMENSION = 1 << 27
+_LARGEST_SUM = 2.0**64
 _IMPLAUSIBLE = 1e-9
 """Probability of more messages than ``expected_messages`` says."""
 
@@ -76,6 +77,10 @@ class Analyzer:
             )
         self.scale, lowest, self.reals = _affine(file, low, high)
         self.offset = lowest * self.users
+        if not math.isfinite(abs(self.offset) + self.scale * _LARGEST_SUM):
+            raise InvalidParameter(
+                f"the range [{low}, {high}] is too wide for a sum of {self.users:,} values"
+            )
         self.messages = self.rejected = self.duplicates = 0
         size = len(self.codec.alphabet)
         self._values = np.array(self.codec.alphabet, np.int64)
