@@ -35,7 +35,7 @@ BUDGET = 0.5
 """Seconds that a command may work."""
 PATIENCE = 40.0
 """Seconds after which it hangs: the first case of a child compiles kernels, and others run, too."""
-CASES_PER_CHILD = 400
+CASES_PER_CHILD = 2000
 CODES = {0, 1, 2, 3}
 _SHOWN = 5
 _WORDS = ("Traceback", "internal error", "out of memory", "Warning", "FLINT")
@@ -68,7 +68,7 @@ class Tally:
         yield f"{self.outcomes.total():,} cases, {len(self.failures)} failures; slowest: {slow}"
 
 
-def fuzz(count: int, seed: int, keep: Path, *, first: int = 0) -> Tally:
+def fuzz(count: int, seed: int, keep: Path, *, first: int = 0, budget: float = BUDGET) -> Tally:
     """Cases ``first``.. of a seed; failures are kept as folders."""
     outcomes: Counter[tuple[str, str, str]] = Counter()
     failures: list[Failure] = []
@@ -80,7 +80,7 @@ def fuzz(count: int, seed: int, keep: Path, *, first: int = 0) -> Tally:
         while begin < end:
             since = math.inf  # a child takes its time to begin
             for index, case, outcome, said in _in_a_child(
-                seed, begin, min(end, begin + CASES_PER_CHILD), place
+                seed, begin, min(end, begin + CASES_PER_CHILD), place, budget
             ):
                 begin = index + 1
                 times = sorted([*times, (time.monotonic() - since, index)])[-_SHOWN:]
@@ -97,12 +97,12 @@ def fuzz(count: int, seed: int, keep: Path, *, first: int = 0) -> Tally:
 
 
 def _in_a_child(
-    seed: int, begin: int, end: int, place: Path
+    seed: int, begin: int, end: int, place: Path, budget: float
 ) -> Iterator[tuple[int, Case | None, str, str]]:
     """(index, case, outcome, stderr) of the cases until the child has done all or is gone."""
     here, there = multiprocessing.Pipe()
     child = multiprocessing.get_context("spawn").Process(
-        target=_cases, args=(there, seed, begin, end, place)
+        target=_cases, args=(there, seed, begin, end, place, budget)
     )
     child.start()
     there.close()
@@ -136,7 +136,7 @@ def _said(place: Path) -> str:
     return (place / "stderr").read_bytes().decode("utf-8", "replace")[-4000:]
 
 
-def _cases(parent: Connection, seed: int, begin: int, end: int, place: Path) -> None:
+def _cases(parent: Connection, seed: int, begin: int, end: int, place: Path, budget: float) -> None:
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -153,11 +153,11 @@ def _cases(parent: Connection, seed: int, begin: int, end: int, place: Path) -> 
         case = inputs.case(random.Random(f"{seed}:{index}"), folder)
         (folder / "arguments.json").write_text(json.dumps(case.arguments))
         parent.send(case)
-        parent.send(_run(case, place))
+        parent.send(_run(case, place, budget))
     parent.close()
 
 
-def _run(case: Case, place: Path) -> tuple[str, str]:
+def _run(case: Case, place: Path, budget: float) -> tuple[str, str]:
     """(exit code or what is wrong, stderr)."""
     from accounting.clock import until
     from paramsearch.cli import main
@@ -168,7 +168,7 @@ def _run(case: Case, place: Path) -> tuple[str, str]:
     sys.argv = ["paramsearch", *case.arguments]
     code: object = None
     try:
-        with until(time.monotonic() + BUDGET):
+        with until(time.monotonic() + budget):
             main()
     except SystemExit as exit_:
         code = exit_.code
@@ -200,9 +200,10 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="The first case of the seed.")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="Seconds for each case.")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     given = parser.parse_args()
-    tally = fuzz(given.count, given.seed, given.keep, first=given.first)
+    tally = fuzz(given.count, given.seed, given.keep, first=given.first, budget=given.budget)
     print("\n".join(tally.lines()))
     for failure in tally.failures:
         said = " ".join(failure.said.split())[:200]
