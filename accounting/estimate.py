@@ -142,7 +142,7 @@ class Estimator:
             )
         table = np.empty((3, start[-1]))
         noise_tables(mean, r, self.geometric, start, table)
-        cells = _cells(outcomes, np.sqrt(variance))
+        cells = _cells(outcomes, np.nan_to_num(np.sqrt(variance)))
         found = np.empty(len(pairs))
         slope = np.zeros((len(pairs), 2, len(mean))) if slopes else np.empty((0, 2, 0))
         for where in self._groups(pairs):
@@ -213,7 +213,8 @@ class Estimator:
         step, power = self.central.step, grid.power
         terms = mix[:, 0].copy()
         if workload.releases == 1 and not self.moves:  # the others need more than twice the slack
-            terms = (0.6 * (self.eps - mix[:, 0] * step) / step).astype(np.int64)
+            wanted = 0.6 * (self.eps - mix[:, 0] * step) / step
+            terms = np.clip(wanted, -1, mix[:, 0]).astype(np.int64)
 
         def mixing(a: int, b: int) -> None:
             out = spectra[:, n + a : n + b]

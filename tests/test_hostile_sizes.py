@@ -172,3 +172,11 @@ def test_rates_that_nobody_can_send() -> None:
 def test_an_analysis_of_a_p_that_is_no_double() -> None:
     with pytest.raises(ValueError, match="as a double"):
         Analyzer(forged(p=1 - Fraction(1, 10**50))).result()
+
+
+def test_estimates_of_an_eps_next_to_nothing(tmp_path: Path) -> None:
+    """Losses that are more bins of width eps away than any integer once were written elsewhere."""
+    atoms = [{"atom": [-1, 1], "r": 4.0, "p": 0.5}, {"atom": [-1, 1], "r": 2.0, "p": 0.7}]
+    path = written(tmp_path, eps_central=0.9, atoms=atoms)
+    for eps in ("1e-200", "5e-324", "1e-20"):
+        assert verdict(path, "--tier", "light", "--eps", eps, "--delta", "1e-120")[0] == 1
