@@ -20,10 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
+from accounting.clock import OutOfTime, seconds_left
 from accounting.errors import TooLarge
 from accounting.parallel import in_chunks
 from accounting.workload import Workload
 
+_SECONDS_EACH = 1e-7
+"""About what one outcome of a table costs."""
 LARGEST_TABLE = 1 << 26
 _BINS = 12
 _SMALLEST = 1e-290
@@ -140,6 +143,8 @@ class Estimator:
                 f"of more than {LARGEST_TABLE:,} outcomes: eps = {self.eps:g} leaves the atoms "
                 f"only {float(self.slack.min()):.3g}; take a larger eps or a smaller fraction of it"
             )
+        if start[-1] * _SECONDS_EACH > seconds_left():
+            raise OutOfTime(f"there is no time for estimates with {start[-1]:,} outcomes")
         table = np.empty((3, start[-1]))
         noise_tables(mean, r, self.geometric, start, table)
         cells = _cells(outcomes, np.nan_to_num(np.sqrt(variance)))

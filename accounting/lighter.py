@@ -30,6 +30,8 @@ the noise takes many minutes."""
 _FINE = 4096
 """Bits, more than any p of a file has."""
 _MOST = 1 << 16
+_SMALLEST_CLAIM = 1e-250
+"""That estimates can be made for."""
 
 
 def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
@@ -93,5 +95,6 @@ def _estimate(workload: Workload, eps: float, claim: float) -> float:
     """With the first negative binomial of every atom alone: less noise again."""
     mean = np.array([noise.parts[0].mean for noise in workload.noises])
     r = np.array([noise.parts[0].r for noise in workload.noises])
-    found = Estimator(workload, eps=eps, delta=claim).log_delta(np.log([mean, r]))
+    delta = max(claim, _SMALLEST_CLAIM)
+    found = Estimator(workload, eps=eps, delta=delta).log_delta(np.log([mean, r]))
     return float(np.exp(found.max()))

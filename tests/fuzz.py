@@ -89,11 +89,18 @@ def fuzz(count: int, seed: int, keep: Path, *, first: int = 0, budget: float = B
                 outcomes[command, document, outcome] += 1
                 if not outcome.isdigit():
                     failures.append(Failure(index, case, outcome, said))
-                    shutil.copytree(place / "case", keep / f"{seed}-{index}", dirs_exist_ok=True)
-                    (keep / f"{seed}-{index}" / "said").write_text(f"{outcome}\n{said}")
+                    _keep(place / str(index), keep / f"{seed}-{index}", f"{outcome}\n{said}")
+                shutil.rmtree(place / str(index), ignore_errors=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return Tally(outcomes, tuple(failures), tuple(times))
+
+
+def _keep(folder: Path, target: Path, said: str) -> None:
+    target.mkdir(exist_ok=True)
+    if folder.exists():  # a child may be gone before it has made a case
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+    (target / "said").write_text(said, errors="replace")
 
 
 def _in_a_child(
@@ -147,8 +154,7 @@ def _cases(parent: Connection, seed: int, begin: int, end: int, place: Path, bud
     for name, number in (("stdout", 1), ("stderr", 2)):
         os.dup2(os.open(place / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
     for index in range(begin, end):
-        folder = place / "case"
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = place / str(index)
         folder.mkdir()
         case = inputs.case(random.Random(f"{seed}:{index}"), folder)
         (folder / "arguments.json").write_text(json.dumps(case.arguments))
