@@ -4,11 +4,21 @@
 every operation is rounded as written.  ``cache`` keeps the machine code between processes,
 ``nogil`` lets two threads share a batch, and ``error_model="numpy"`` drops the Python-style test
 for division by zero, which no kernel can reach.
+
+Numba keeps the code beside the source or in the user's cache folder.  Where neither can be written
+to, as in many containers, it is kept in a temporary folder of this user's own, or not at all.
 """
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -18,5 +28,47 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` on first use; the signature follows from the arguments."""
-    compiled = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
+    try:
+        return _compiled(function, cached=True)
+    except RuntimeError:  # numba found no folder that it can write to
+        folder = _temporary()
+    settings: Any = numba.config
+    given = settings.CACHE_DIR
+    settings.CACHE_DIR = "" if folder is None else str(folder)
+    try:
+        return _compiled(function, cached=folder is not None)
+    except RuntimeError:
+        return _compiled(function, cached=False)
+    finally:
+        settings.CACHE_DIR = given
+
+
+def _compiled(function: Function, *, cached: bool) -> Function:
+    compiled = numba.njit(cache=cached, nogil=True, fastmath=False, error_model="numpy")(function)
     return cast(Function, compiled)
+
+
+@cache
+def _temporary() -> Path | None:
+    """Where to keep code instead; says so once."""
+    folder: Path | None = None
+    with suppress(OSError):  # there may be no folder for temporary files, either
+        folder = _own(Path(tempfile.gettempdir()) / "paramsearch-kernels")
+    where = "not kept" if folder is None else f"kept in {folder}"
+    print(
+        f"warning: numba's cache folders cannot be written to: compiled code is {where}, which "
+        "costs seconds at the start; set NUMBA_CACHE_DIR to a folder that can be written to",
+        file=sys.stderr,
+    )
+    return folder
+
+
+def _own(folder: Path) -> Path | None:
+    """A folder that nobody else can write to, since numba runs what it finds there."""
+    if not hasattr(os, "getuid"):
+        return None
+    folder = folder.with_name(f"{folder.name}-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    return folder if private and found.st_uid == os.getuid() else None

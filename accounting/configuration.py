@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from accounting import strict_json
 from accounting.checks import not_negative, positive, probability, whole
-from accounting.errors import AccountingError, InvalidConfiguration, InvalidParameter
+from accounting.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.family import Atom, Family, atom
 from accounting.negative_binomial import NegativeBinomial
 from accounting.noise import NoiseSum
@@ -18,6 +19,9 @@ from accounting.noise import NoiseSum
 LARGEST_STEP = 34.0
 """Of eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
 LARGEST_DIMENSION = (1 << 31) - 1
+MOST_PARTS = 64
+"""Negative binomials whose sum is the noise of one atom."""
+_MOST_R = 1 << 53
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension"}
 
 
@@ -78,7 +82,7 @@ class Configuration:
         for elements, noise in atoms:
             parts.setdefault(atom(elements), []).append(noise)
         family = Family(max_value, tuple(parts))
-        noise_of = {elements: NoiseSum.of(listed) for elements, listed in parts.items()}
+        noise_of = {elements: _sum(elements, listed) for elements, listed in parts.items()}
         return Configuration(family, noise_of, eps_central, eps, delta, n, dimension)
 
     @property
@@ -105,6 +109,27 @@ class Configuration:
     def mse(self) -> float:
         """The variance of DLap(step), 2q/(1-q)^2, of every coordinate."""
         return 0.5 / math.sinh(self.step / 2) ** 2
+
+
+def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
+    """Noises with the same p become one where the sum of their r is a double."""
+    if len(listed) == 1:
+        return NoiseSum.of(listed)
+    by_p: dict[float, list[float]] = {}
+    for noise in listed:
+        by_p.setdefault(noise.p, []).append(noise.r)
+    parts = []
+    for p, rs in by_p.items():
+        exact = sum(map(Fraction, rs), Fraction(0))
+        merged = exact < _MOST_R and Fraction(float(exact)) == exact
+        parts += [NegativeBinomial(r, p) for r in ([float(exact)] if merged else rs)]
+    if len(parts) > MOST_PARTS:
+        raise TooLarge(
+            f"atom {list(elements)!s:.60} is listed {len(listed):,} times, which makes a sum of "
+            f"{len(parts):,} noises, more than {MOST_PARTS}; give it once, with the sum of all r "
+            "that have the same p"
+        )
+    return NoiseSum.of(parts)
 
 
 def load(path: Path) -> Configuration:

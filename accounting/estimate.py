@@ -20,10 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
+from accounting.clock import OutOfTime, seconds_left
 from accounting.errors import TooLarge
 from accounting.parallel import in_chunks
 from accounting.workload import Workload
 
+_SECONDS_EACH = 1e-7
+"""About what one outcome of a table costs."""
 LARGEST_TABLE = 1 << 26
 _BINS = 12
 _SMALLEST = 1e-290
@@ -141,9 +144,11 @@ class Estimator:
                 f"of more than {LARGEST_TABLE:,} outcomes: eps = {self.eps:g} leaves the atoms "
                 f"only {float(self.slack.min()):.3g}; take a larger eps or a smaller fraction of it"
             )
+        if start[-1] * _SECONDS_EACH > seconds_left():
+            raise OutOfTime(f"there is no time for estimates with {start[-1]:,} outcomes")
         table = np.empty((3, start[-1]))
         noise_tables(mean, r, self.geometric, start, table)
-        cells = _cells(outcomes, np.sqrt(variance))
+        cells = _cells(outcomes, np.nan_to_num(np.sqrt(variance)))
         found = np.empty(len(pairs))
         slope = np.zeros((len(pairs), 2, len(mean))) if slopes else np.empty((0, 2, 0))
         for where in self._groups(pairs):
@@ -214,7 +219,8 @@ class Estimator:
         step, power = self.central.step, grid.power
         terms = mix[:, 0].copy()
         if workload.releases == 1 and not self.moves:  # the others need more than twice the slack
-            terms = (0.6 * (self.eps - mix[:, 0] * step) / step).astype(np.int64)
+            wanted = 0.6 * (self.eps - mix[:, 0] * step) / step
+            terms = np.clip(wanted, -1, mix[:, 0]).astype(np.int64)
 
         def mixing(a: int, b: int) -> None:
             out = spectra[:, n + a : n + b]

@@ -86,7 +86,8 @@ def loss_rows(
             loss = table[0, z] - table[0, z + a]
             if loss > cap:
                 other = mass * math.exp(-loss)
-                b = min(last - 1, int((loss - cap) / bin_width))
+                bins = (loss - cap) / bin_width  # may be more than any integer
+                b = int(bins) if bins < last - 1 else last - 1
                 outliers[i, b, 0] += mass
                 outliers[i, b, 1] += other
                 for t in range(2):
@@ -307,7 +308,7 @@ def outcome_cells(
         while z < length[i]:
             half = int(min(z / 48.0, spread[i] / 32.0))
             if node.size:
-                node[at] = z + half
+                node[at] = min(z + half, length[i] - 1)  # the last cell may reach beyond the table
                 width[at] = 2 * half + 1
             at += 1
             z += 2 * half + 1

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from accounting.clock import check_time
 from accounting.errors import TooLarge
 from accounting.noise import NoiseTable
 from accounting.pair_terms import Bounds, PairTerms
@@ -28,6 +29,7 @@ from accounting.workload import Workload
 MEMORY_LIMIT = 2 << 30
 """Bytes that the spectra of one evaluation may take."""
 _ATTEMPTS = 8
+LARGEST_EPS = 1e6
 _NEGLIGIBLE = 1e-4
 """Pairs whose bound is this small relative to the worst keep the cheap Chernoff bound."""
 
@@ -46,6 +48,8 @@ def evaluate(
     ``absolute``; the others may be wider, and their upper bounds are below the largest.  The
     caller looks at ``Bounds.gap`` to learn whether that was reached.
     """
+    if eps > LARGEST_EPS:
+        raise TooLarge(f"eps = {eps:g} is more than {LARGEST_EPS:g}, where grids of losses end")
     lower = np.zeros(workload.pairs)
     upper = np.where(workload.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
@@ -121,10 +125,12 @@ def look_closely(
     How much may be cut depends on the divergence, and how large it looks on what was cut.
     """
     for _ in range(8):
+        check_time()
         tables = tabulate(workload, tail)
         surveyor = Surveyor(workload, tables, eps, finer=finer)
         budget = 1e-6
         for turn in range(80):
+            check_time()
             seen = surveyor.capped(budget)
             look = outlook(workload, seen, eps)
             delta = max(estimate or min(look.total, ceiling), absolute)

@@ -21,12 +21,15 @@ import numpy as np
 
 from accounting.arrays import IntArray
 from accounting.checks import whole
+from accounting.clock import check_time
 from accounting.errors import InvalidFamily, InvalidParameter, TooLarge
 
 Atom = tuple[int, ...]
 UNIT: Atom = (-1, 1)
 LARGEST_VALUE = 100_000
 LARGEST_ELEMENT = (1 << 31) - 1
+_MOST_ENTRIES = 1 << 23
+"""Of all columns together."""
 
 
 def atom(elements: Iterable[int]) -> Atom:
@@ -139,11 +142,20 @@ class Family:
     def sparse_columns(self) -> tuple[dict[int, int], ...]:
         """Columns c_0..c_max_value as {atom index: entry}, zero entries left out."""
         column: dict[int, dict[int, int]] = {0: {}, 1: {}}
+        size = 0
         for value, index in self.basis.items():
-            entries = Counter({index: 1})
-            for other in _rest(self.atoms[index], value):
-                entries.subtract(column[other])
+            check_time()
+            entries = {index: 1}
+            for other, times in Counter(_rest(self.atoms[index], value)).items():
+                for key, entry in column[other].items():
+                    entries[key] = entries.get(key, 0) - times * entry
             column[value] = {key: entry for key, entry in entries.items() if entry}
+            size += len(column[value])
+            if size > _MOST_ENTRIES:
+                raise TooLarge(
+                    f"the columns of the family have more than {_MOST_ENTRIES:,} entries that are "
+                    "not 0: take atoms that refer to fewer others"
+                )
             if max(map(abs, column[value].values())) > LARGEST_ELEMENT:
                 raise TooLarge(f"the column of {value} has entries beyond {LARGEST_ELEMENT:,}")
         return tuple(column[value] for value in range(self.max_value + 1))

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from accounting.checks import probability
+from accounting.clock import check_time
 from accounting.errors import AccountingError
 from accounting.estimate import Estimator
 from accounting.notary import ExactNoise, Mechanism
@@ -31,6 +32,8 @@ _FINE = 4096
 _MOST = 1 << 16
 _MIXED = 1000.0
 """How far below the claim estimates of one change must lie where different ones may follow."""
+_SMALLEST_CLAIM = 1e-250
+"""That estimates can be made for."""
 
 
 def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
@@ -64,12 +67,12 @@ def _finite(number: float) -> Fraction:
 def heavy(mechanism: Mechanism) -> bool:
     limit = HEAVY / mechanism.max_value**2
     with precision(_FINE):
-        return any(
-            bool(part.shape() * ball(part.p) / (1 - ball(part.p)) > limit)
-            for elements, noises in mechanism.atoms.items()
-            if len(elements) > 2
-            for part in noises
-        )
+        for elements, noises in mechanism.atoms.items():
+            for part in noises if len(elements) > 2 else ():
+                check_time()
+                if part.shape() * ball(part.p) / (1 - ball(part.p)) > limit:
+                    return True
+    return False
 
 
 def light_enough(
@@ -98,5 +101,6 @@ def _estimate(workload: Workload, eps: float, claim: float) -> float:
     """With the first negative binomial of every atom alone: less noise again."""
     mean = np.array([noise.parts[0].mean for noise in workload.noises])
     r = np.array([noise.parts[0].r for noise in workload.noises])
-    found = Estimator(workload, eps=eps, delta=claim).log_delta(np.log([mean, r]))
+    delta = max(claim, _SMALLEST_CLAIM)
+    found = Estimator(workload, eps=eps, delta=delta).log_delta(np.log([mean, r]))
     return float(np.exp(found.max()))

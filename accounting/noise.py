@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.arrays import FloatArray
+from accounting.clock import check_time
 from accounting.errors import InvalidParameter, TooLarge
 from accounting.negative_binomial import NegativeBinomial
 
@@ -141,6 +142,7 @@ class NoiseSum:
             return 0.0
         best = math.inf
         for part in self.parts:
+            check_time()
             terms = [-shift * math.log(part.p)]
             if part.r < 1 and shift <= _LONGEST_PRODUCT:
                 terms += [math.log((i + 1) / (i + part.r)) for i in range(shift)]

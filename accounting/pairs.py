@@ -8,10 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from accounting.arrays import IntArray
+from accounting.errors import TooLarge
 from accounting.noise import NoiseSum
 from accounting.workload import CentralMixture, Workload
 
 Differences = tuple[IntArray, IntArray, IntArray]
+_MOST_ENTRIES = 1 << 30
+"""That are compared to find all differences."""
+_MOST_FACTORS = 1 << 26
+"""Of all pairs together: about 64 bytes each while they are sorted out."""
 
 
 def ordered_pairs(columns: int) -> IntArray:
@@ -25,6 +30,11 @@ def differences(columns: Sequence[dict[int, int]]) -> Differences:
     """(start, atom, difference) of all ordered pairs of sparse columns."""
     from accounting.kernels import column_differences
 
+    if 2 * len(columns) * sum(map(len, columns)) > _MOST_ENTRIES:
+        raise TooLarge(
+            f"{len(columns):,} columns with {sum(map(len, columns)):,} entries that are not 0 have "
+            "too many differences: take atoms that refer to fewer others, or evaluate fewer pairs"
+        )
     entries = [sorted(column.items()) for column in columns]
     ptr = np.concatenate([[0], np.cumsum([len(column) for column in entries])]).astype(np.int64)
     flat = np.array([item for column in entries for item in column], np.int64).reshape(-1, 2)
@@ -32,6 +42,7 @@ def differences(columns: Sequence[dict[int, int]]) -> Differences:
     start = np.empty(len(columns) * (len(columns) - 1) + 1, np.int64)
     none = np.empty(0, np.int64)
     n = column_differences(ptr, index, value, start, none, none)
+    _affordable(n)
     atom, diff = np.empty(n, np.int64), np.empty(n, np.int64)
     if n:
         column_differences(ptr, index, value, start, atom, diff)
@@ -116,9 +127,18 @@ def with_moves(workload: Workload, top: int) -> Workload:
     return replace(two, start=start, factor=np.concatenate([workload.factor, two.factor]))
 
 
+def _affordable(factors: int) -> None:
+    if factors > _MOST_FACTORS:
+        raise TooLarge(
+            f"all pairs together have {factors:,} factors, more than the {_MOST_FACTORS:,} that "
+            "fit into memory: take atoms that refer to fewer others, or evaluate fewer pairs"
+        )
+
+
 def joined(workload: Workload, rows: IntArray) -> Workload:
     """Independent products: pair i is the product of the pairs rows[i] of the workload."""
     lengths = np.diff(workload.start)[rows]
+    _affordable(int(lengths.sum()))
     pieces = [workload.factor[workload.start[q] : workload.start[q + 1]] for q in rows.ravel()]
     start = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))]).astype(np.int64)
     factor = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)

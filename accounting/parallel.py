@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import pairwise
 
+from accounting.clock import check_time, limited
+
+_PIECES = 256
+"""Into which work is divided when there is a time limit, which is looked at before each."""
 _allowed: int | None = None
 
 
@@ -26,13 +31,27 @@ def use_cores(count: int | None) -> None:
 
 def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1) -> None:
     """Call ``work(begin, end)`` over 0..size, in as many threads as there are cores."""
-    workers = max(1, min(cores(), size // max(1, smallest)))
-    if workers == 1:
-        if size:
-            work(0, size)
-        return
-    pieces = 4 * workers if size >= 16 * workers else workers
+    most = size // max(1, smallest)
+    workers = max(1, min(cores(), most))
+    pieces = 4 * workers if size >= 16 * workers > 16 else workers
+    if limited():
+        pieces = max(pieces, min(_PIECES, most))
     edges = [size * i // pieces for i in range(pieces + 1)]
+
+    def piece(a: int, b: int) -> None:
+        check_time()
+        work(a, b)
+
+    if workers == 1:
+        for a, b in pairwise(edges):
+            if a < b:
+                piece(a, b)
+        return
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(work, a, b) for a, b in pairwise(edges)]:
-            done.result()
+        jobs = [pool.submit(copy_context().run, piece, a, b) for a, b in pairwise(edges)]
+        try:
+            for job in jobs:
+                job.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

@@ -22,6 +22,7 @@ import numpy as np
 
 from accounting.arrays import IntArray
 from accounting.checks import not_negative
+from accounting.clock import keeps_time
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.enclosure import Enclosure
 from accounting.errors import AccountingError, InvalidFamily, InvalidParameter, Undecided
@@ -72,6 +73,7 @@ class Proof:
     """Whether this is a proof for less noise, which gives no lower bound (lighter.py)."""
 
 
+@keeps_time
 def prove(
     mechanism: Mechanism,
     eps: float,
@@ -246,7 +248,7 @@ def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosur
 
 def _deviation(mechanism: Mechanism, eps: float, releases: int) -> float:
     with precision(128):
-        return above(mechanism.deviation(eps, releases))
+        return min(1.0, above(mechanism.deviation(eps, releases)))  # no two deltas differ by more
 
 
 def _protocol(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from typing import Literal
 
 from accounting.configuration import Configuration
+from accounting.errors import TooLarge
 from accounting.negative_binomial import NegativeBinomial
 from accounting.notary import Mechanism
 from accounting.notary.balls import above, below, precision
@@ -38,6 +40,8 @@ def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Co
 
 def _rounded(exact: Fraction, noise: Literal["less", "more"]) -> float:
     """The nearest double that is not larger, or not smaller."""
+    if exact > sys.float_info.max:
+        raise TooLarge("the noise of an atom has an r beyond the largest double; take less noise")
     number = float(exact)
     if noise == "less":
         return number if Fraction(number) <= exact else math.nextafter(number, -math.inf)

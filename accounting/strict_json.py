@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,28 @@ def read(path: Path) -> Any:
 
 def read_text(path: Path) -> str:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise InvalidConfiguration(f"{path} is not a regular file")
-        if path.stat().st_size > LARGEST_FILE:
-            raise InvalidConfiguration(f"{path} is larger than {LARGEST_FILE >> 20} MiB")
-        return path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise InvalidConfiguration(f"cannot read {path}: {error.strerror}") from error
+        return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidConfiguration(f"{path} is not UTF-8: {error.reason}") from error
+
+
+def read_bytes(path: Path, *, most: int = LARGEST_FILE) -> bytes:
+    """The content of a regular file; a pipe or a device might never begin or never end."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InvalidConfiguration(f"{path} is not a regular file")
+        with open(path, "rb") as stream:
+            content = stream.read(most + 1)
+    except OSError as error:
+        raise InvalidConfiguration(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:  # a name with a null character
+        if isinstance(error, InvalidConfiguration):
+            raise
+        raise InvalidConfiguration(f"cannot read {str(path)!r:.80}: {error}") from error
+    if len(content) > most:
+        size = f"{most >> 20} MiB" if most >> 20 else f"{most >> 10} KiB"
+        raise InvalidConfiguration(f"{path} is larger than {size}")
+    return content
 
 
 def parse(text: str, *, source: str) -> Any:
@@ -51,8 +66,7 @@ def parse(text: str, *, source: str) -> Any:
 def _no_duplicates(items: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(items)
     if len(out) != len(items):
-        names = [name for name, _ in items]
-        repeated = next(name for name in names if names.count(name) > 1)
+        ((repeated, _),) = Counter(name for name, _ in items).most_common(1)
         raise InvalidConfiguration(f"the key {repeated!r} is given twice")
     return out
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray, multiples
+from accounting.clock import check_time
+from accounting.errors import TooLarge
 from accounting.noise import NoiseTable
 from accounting.parallel import in_chunks
 from accounting.testfunctions import log_peak
@@ -26,6 +28,8 @@ _MOST_CELLS = 1 << 20
 _LARGEST_TABLE = 1 << 24
 _MOST_CONTENDERS = 4000
 _SAMPLES = 8192
+_MOST_ENTRIES = 1 << 28
+"""Of all coarse grids together: 2 GiB."""
 _LARGEST_EXPONENT = 600.0
 """Of the tilt times the cap of W, whose shifts share a reference point."""
 
@@ -66,6 +70,7 @@ def mixture(central: CentralMixture, values: FloatArray, tilts: FloatArray) -> F
     out = np.empty((len(central.mix), values.shape[1]))
     known: dict[int, FloatArray] = {}
     for row, (m, b) in enumerate(central.mix.tolist()):
+        check_time()
         if m not in known:
             known[m] = central.weights(m)[:, None] * np.exp(np.outer(central.offsets(m), tilts))
         out[row] = (known[m] * values[b - low : b - low + m + 1]).sum(axis=0)
@@ -78,6 +83,7 @@ def log_mixture(central: CentralMixture, values: FloatArray, tilts: FloatArray) 
     out = np.empty((len(central.mix), values.shape[1]))
     known: dict[int, FloatArray] = {}
     for row, (m, b) in enumerate(central.mix.tolist()):
+        check_time()
         if m not in known:
             known[m] = np.log(central.weights(m))[:, None] + np.outer(central.offsets(m), tilts)
         terms = known[m] + values[b - low : b - low + m + 1]
@@ -142,6 +148,12 @@ class Surveyor:
         self.tilts = np.concatenate([[0.0], gentle, steep])
         first, last = math.floor(low / self.step) - 1, math.ceil(high / self.step) + 2
         self.loss = multiples(first, last - first + 1, self.step)
+        count = sum(len(shifts) for _, _, shifts in self.groups)
+        if count * len(self.loss) > _MOST_ENTRIES:
+            raise TooLarge(
+                f"{count:,} shifted noises on a grid of {len(self.loss):,} points do not fit into "
+                f"{_MOST_ENTRIES >> 27} GiB: evaluate fewer pairs at a time"
+            )
         self.decay = np.empty((len(self.tilts), len(self.loss)))
         self.decay[:] = np.exp(-self.tilts * self.step)[:, None]
         self.decay[:, 0] = 1.0

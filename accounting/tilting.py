@@ -22,6 +22,8 @@ from accounting.workload import Workload
 LARGEST_GRID = 1 << 22
 LARGEST_TABLES = 1 << 27
 """Entries of all tables together: 2 GiB."""
+LARGEST_ROWS = 1 << 28
+"""Entries of all rows together, and of the weights of all tilts: 2 GiB each."""
 TINY = 2.0**-1021
 _SMALLEST_MOMENT = 1e-280
 """A factor whose tilted mass is smaller, in the unit of its row, counts as lying below the grid."""
@@ -81,6 +83,13 @@ def tilt_factors(
     highest = max(int(last_plain.max(initial=0)), int(last_central.max(initial=0)))
     cells = highest - plan.first + 1
     decay = np.exp(-np.outer(tilts, multiples(0, cells, plan.step)))
+    shifts_of_w = len(plan.central_top)
+    if (n_plain + shifts_of_w) * plan.size > LARGEST_ROWS or cells * len(tilts) > LARGEST_ROWS:
+        raise TooLarge(
+            f"{n_plain + shifts_of_w:,} shifted noises on a grid of {plan.size:,} points, with "
+            f"losses over {cells:,} cells, do not fit into memory: evaluate fewer pairs at a time, "
+            "or ask for a wider gap"
+        )
     rows = np.empty((n_plain, plan.size))
     central_rows = np.empty((0, plan.size))
     log_moment = np.empty((workload.factors, len(tilts)))

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
+from accounting.clock import check_time
 from accounting.noise import UNIT_ROUNDOFF, NoiseSum
 
 
@@ -105,6 +106,7 @@ class Workload:
         """Per pair, an upper bound of the loss; infinite when some outcome gives the input away."""
         losses = np.empty(self.factors)
         for row, (noise, shift) in enumerate(self.plain):
+            check_time()
             losses[row] = self.noises[noise].largest_loss(int(shift))
         if self.central is not None:
             noise = self.noises[self.central.noise]

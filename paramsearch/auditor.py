@@ -25,11 +25,12 @@ from accounting import (
     strict_json,
 )
 from accounting.checks import SMALLEST_GAP, gap_width, not_negative, positive, probability, whole
+from accounting.clock import until
 from accounting.configuration import LARGEST_STEP, Proposal
 from accounting.enclosure import at_least, at_most
-from accounting.family import Atom
 from accounting.notary import GAP, LOOSE, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.grid import in_time
+from accounting.notary.mechanism import noises
 from accounting.notary.notary import DISJOINT, Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
@@ -91,10 +92,10 @@ def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
             f"eps_central = {document.eps_central} leaves no central noise at max_value = "
             f"{document.max_value}; take at most {LARGEST_STEP:g} per unit"
         )
-    atoms: dict[Atom, tuple[ExactNoise, ...]] = {}
-    for elements, r, p in document.atoms:
-        noise = (ExactNoise(p=Fraction(p), r=Fraction(r)),) if r > 0 and p > 0 else ()
-        atoms[elements] = (*atoms.get(elements, ()), *noise)
+    atoms = noises(
+        (elements, ExactNoise(p=Fraction(p), r=Fraction(r)) if r > 0 and p > 0 else None)
+        for elements, r, p in document.atoms
+    )
     step = Fraction(document.eps_central) / document.max_value
     return Mechanism(document.max_value, atoms, ExactCentral(step=step), document.dimension)
 
@@ -143,11 +144,8 @@ def audit(
         proved_for = claimed_fraction(document)
     mechanism = mechanism_of(document).thinned(proved_for)
     confirmed: bool | None = None
-    in_budget = True
 
     def watch(text: str) -> None:
-        nonlocal in_budget
-        in_budget = time.monotonic() <= deadline
         in_time(deadline)
         if report is not None:
             report(text)
@@ -155,8 +153,9 @@ def audit(
     def answer(verdict: Verdict, reason: str, proof: Proof | None = None) -> Audit:
         found, searched = None, False
         if proof is not None and witness and claim_delta < proof.enclosure.lower:
-            found = satisfied_eps(mechanism, claim_delta, times, watch, same_change=same_change)
-            searched = found is not None or in_budget
+            with until(deadline):
+                found = satisfied_eps(mechanism, claim_delta, times, watch, same_change=same_change)
+            searched = found is not None or time.monotonic() <= deadline
         point = (claim_eps, claim_delta, times, same_change, share)
         answered = Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
         return replace(answered, proved_for=proved_for, searched=searched)

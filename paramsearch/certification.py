@@ -15,6 +15,7 @@ from accounting.checks import gap_width, not_negative, probability, real, whole
 from accounting.configuration import Proposal
 from accounting.enclosure import exactly
 from accounting.errors import InvalidConfiguration, InvalidParameter
+from accounting.family import Atom
 from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
@@ -83,10 +84,12 @@ def parameters(
         central_rate = -(1 - ball(Fraction(q))).log() / ball(share)
         central = ExactCentral(p=Fraction(q), rate=_up(central_rate, _CENTRAL_RATE_BITS))
         atoms = []
+        listed: dict[tuple[Atom, float], Fraction] = {}
         for elements, r, p in proposal.atoms:
-            if r == 0 or p == 0:
-                continue  # no noise: nothing to sample
-            rate = ball(r) * -(1 - ball(p)).log() / ball(share)
+            if r > 0 and p > 0:  # otherwise there is nothing to sample
+                listed[elements, p] = listed.get((elements, p), Fraction(0)) + Fraction(r)
+        for (elements, p), whole_r in listed.items():
+            rate = ball(whole_r) * -(1 - ball(p)).log() / ball(share)
             digits = _RATE_BITS - math.frexp(float(rate.mid()))[1]
             atoms.append((elements, ExactNoise(p=Fraction(p), rate=_up(rate, digits))))
     return assemble(

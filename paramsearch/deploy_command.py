@@ -17,7 +17,7 @@ import numpy as np
 from accounting import AccountingError, InvalidParameter
 from paramsearch.deploy import Analyzer, Estimate, RandomizedReals, Randomizer
 from paramsearch.deploy.participation import too_few_users
-from paramsearch.deploy.reading import portions, standard_input
+from paramsearch.deploy.reading import bounded_lines, portions, standard_input
 from paramsearch.deploy.simulate import Comparison, Outcome, Plan, Values, Way, simulate
 from paramsearch.display import Fact, progress, show
 from paramsearch.parameter_file import load
@@ -93,7 +93,8 @@ def _from_stdin(
         raise InvalidParameter(
             "--value - takes everything from standard input: give no other --value or --coordinate"
         )
-    rows = [line.split() for line in standard_input() if line.strip()]
+    lines = bounded_lines(standard_input(), Path("-"))
+    rows = [line.split() for line in lines if line.strip()]
     width = 2 if vectors else 1
     for number, row in enumerate(rows, 1):
         if len(row) != width:

@@ -15,8 +15,9 @@ from typing import Any, get_args
 
 from accounting.checks import whole
 from accounting.enclosure import at_most, exactly
-from accounting.errors import InvalidParameter
+from accounting.errors import InvalidConfiguration, InvalidParameter
 from accounting.proof import Tier
+from accounting.strict_json import read_text
 from paramsearch.display import Fact, progress, show
 from paramsearch.files import check_writable
 from paramsearch.parameter_file import save
@@ -140,9 +141,9 @@ def _verdicts(table: Table, rows: list[Row], tier: Tier, say: Any) -> Iterator[V
         jobs: dict[Future[Verdict], str] = {}
         for row in rows:
             try:
-                text = (table.path / row.file).read_text("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                yield Verdict(row.file, "changed", f"{type(error).__name__}: {error}")
+                text = read_text(table.path / row.file)
+            except InvalidConfiguration as error:
+                yield Verdict(row.file, "changed", str(error))
                 continue
             jobs[pool.submit(check, Check(row, text, tier))] = row.file
         for done, job in enumerate(as_completed(jobs), 1):

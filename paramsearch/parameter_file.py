@@ -54,8 +54,9 @@ from pydantic import (
 
 from accounting import InvalidConfiguration, strict_json
 from accounting.configuration import LARGEST_DIMENSION
-from accounting.family import Atom, atom
+from accounting.family import atom
 from accounting.notary import ExactCentral, ExactNoise, Mechanism
+from accounting.notary.mechanism import noises
 from accounting.notary.notary import BALL, BALL_2D
 from accounting.proof import FAST, MOST_ANY
 from paramsearch.files import write_atomically
@@ -356,10 +357,10 @@ class ParameterFile(_Part):
 
     def mechanism(self) -> Mechanism:
         """What the deployed sampler does with all users."""
-        atoms: dict[Atom, tuple[ExactNoise, ...]] = {}
-        for entry in self.atoms:
-            noise = ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate))
-            atoms[entry.atom] = (*atoms.get(entry.atom, ()), noise)
+        atoms = noises(
+            (entry.atom, ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate)))
+            for entry in self.atoms
+        )
         central = ExactCentral(p=Fraction(self.central.p), rate=Fraction(self.central.rate))
         return Mechanism(self.problem.max_value, atoms, central, self.dimension)
 

@@ -114,12 +114,9 @@ def _key(path: Path, decode: Any) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        with path.open("rb") as stream:
-            pem = stream.read(_LARGEST_KEY)
-    except OSError as error:
-        raise InvalidParameter(
-            f"cannot read the key {path}: {error.strerror}; sign --create-key makes one"
-        ) from error
+        pem = strict_json.read_bytes(path, most=_LARGEST_KEY)
+    except InvalidConfiguration as error:
+        raise InvalidParameter(f"the key: {error}; sign --create-key makes one") from error
     try:
         return decode(pem)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:

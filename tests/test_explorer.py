@@ -98,6 +98,7 @@ def test_the_rows_and_files_are_those_of_the_table(table: Table, known: Any) -> 
         }  # fmt: skip
         content = zlib.decompress(base64.b64decode(known["files"][row.file]))
         assert content == (table.path / row.file).read_bytes()
+        assert known["users"][row.file] == json.loads(content)["problem"]["n"]
     assert known["table"] == "'small & <table>'"
 
 

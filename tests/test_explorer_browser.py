@@ -148,6 +148,25 @@ def test_the_downloads_are_the_files(browser: Chromium, at: Path, table: Table) 
     quiet(browser, at)
 
 
+def test_a_file_for_another_number_of_users_is_not_handed_out(browser: Chromium, at: Path) -> None:
+    """With the file for a million users, each of a thousand would add a part in a million."""
+    browser.open(at, width=1200, dark=False)
+    browser.ask("""{ const saved = window.saved = [];
+      HTMLAnchorElement.prototype.click = function () { saved.push(this.download) } }""")
+    for i, n in enumerate(USERS):
+        slide(browser, n=i)
+        shown = browser.ask("document.getElementById('download').checkVisibility()")
+        assert shown == (n == 1_000_000)
+        browser.ask("document.getElementById('download').click()")
+        wait(browser)
+        assert browser.ask("window.saved.length") == (n >= 1_000_000)
+        command = browser.ask("document.getElementById('lookup').textContent")
+        assert f"--n {n} " in command
+        assert f"{n:,} users" in browser.ask("document.getElementById('rescaled').textContent")
+        assert browser.ask("document.getElementById('rescaled').checkVisibility()") != shown
+    quiet(browser, at)
+
+
 def test_the_address_keeps_the_choice(browser: Chromium, at: Path) -> None:
     browser.open(at, width=1200, dark=False)
     slide(browser, eps=0, max_value=0, n=2)

@@ -13,12 +13,18 @@ from dataclasses import dataclass
 
 from flint import fmpz_mat
 
-from accounting.errors import Undecided
+from accounting.clock import check_time
+from accounting.errors import TooLarge, Undecided
 from accounting.notary.mechanism import Atom
+from accounting.notary.processes import in_a_process
 
 UNIT: Atom = (-1, 1)
 _MOST_VALUES = 2000
 """Of a family whose kernel is computed: the matrix is dense."""
+_QUICK_VALUES = 200
+"""Up to which that takes no time."""
+_MOST_ENTRIES = 1 << 23
+"""Of all columns together."""
 Column = dict[Atom, int]
 
 
@@ -33,8 +39,8 @@ class Columns:
 def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
     """Solve A c_v = 1_v (row +1 left out) for the inputs, over the integers."""
     family = list(dict.fromkeys(atoms))
-    used = {-1, *range(2, max_value + 1), *(v for atom in family for v in atom)} - {1}
     found: dict[int, Column] = {}
+    entries = 0
     users: dict[int, list[Atom]] = {}
     for atom in family:
         for value in set(atom):
@@ -42,29 +48,45 @@ def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
     open_values = {atom: set(atom) - {1} for atom in family}
     ready = deque(sorted((atom for atom in family if len(open_values[atom]) == 1), key=len))
     while ready:
+        check_time()
         atom = ready.popleft()
         if not open_values[atom]:
             continue
         (value,) = open_values[atom]
         if atom.count(value) != 1:
             continue
-        column = Counter({atom: 1})
-        for other in atom:
+        column = {atom: 1}
+        for other, times in Counter(atom).items():
             if other not in (1, value):
-                column.subtract(found[other])
+                check_time()
+                for key, entry in found[other].items():
+                    column[key] = column.get(key, 0) - times * entry
         found[value] = {key: entry for key, entry in column.items() if entry}
+        entries += len(found[value])
+        if entries > _MOST_ENTRIES:
+            raise TooLarge(
+                f"the columns of {len(found):,} values have more than {_MOST_ENTRIES:,} entries "
+                "that are not 0: take atoms that refer to fewer others"
+            )
         for other_atom in users[value]:
             open_values[other_atom].discard(value)
             if len(open_values[other_atom]) == 1:
                 ready.append(other_atom)
-    for value in sorted(used, key=abs):
+    for value in range(2, max_value + 1):  # ends early where max_value is absurd
         if value not in found:
-            raise Undecided(
-                f"value {value} has no atom of its own: none contains it once besides +1 and "
-                f"values that have one; add {value} with {abs(value)} x {-1 if value > 0 else 1}"
-            )
+            raise _undefined(value)
+    used = {-1, *range(2, max_value + 1), *users} - {1}
+    if missing := used - found.keys():
+        raise _undefined(min(missing, key=abs))
     inputs = ({}, {}, *(found[value] for value in range(2, max_value + 1)))
     return Columns(inputs[: max_value + 1], exact=len(family) == len(used))
+
+
+def _undefined(value: int) -> Undecided:
+    return Undecided(
+        f"value {value} has no atom of its own: none contains it once besides +1 and values that "
+        f"have one; add {value} with {abs(value)} x {-1 if value > 0 else 1}"
+    )
 
 
 def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
@@ -87,8 +109,12 @@ def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
         for value in atom:
             if value in row:
                 matrix[i, row[value]] += 1
-    kernel, dimension = matrix.nullspace()
-    for value in range(2, max_value + 1):
-        if any(kernel[row[value], k] != 0 for k in range(dimension)):
-            return value
-    return None
+
+    def seen_alone() -> int | None:
+        kernel, dimension = matrix.nullspace()
+        for value in range(2, max_value + 1):
+            if any(kernel[row[value], k] != 0 for k in range(dimension)):
+                return value
+        return None
+
+    return seen_alone() if len(values) < _QUICK_VALUES else in_a_process(seen_alone)

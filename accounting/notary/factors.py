@@ -15,11 +15,30 @@ import numpy as np
 from flint import arb, arb_poly
 
 from accounting.arrays import FloatArray, IntArray
+from accounting.clock import check_time
+from accounting.errors import TooLarge
 from accounting.notary.balls import ceil, floor
 from accounting.notary.tables import NoiseTable, Points
 
 _WIDEST = 2
 """Cells over which a group is split; a loss next to a grid point may be said to span two."""
+MOST_CELLS = 1 << 22
+"""Of a polynomial: some hundred bytes each."""
+_MOST_RUNS = 1 << 22
+"""Of all shifts of a noise together: some hundred bytes each, too."""
+
+
+class TooFine(TooLarge):
+    """The losses of a noise lie too far apart for a grid of this step."""
+
+    @staticmethod
+    def check(cells: int) -> None:
+        """Before they are allocated."""
+        if cells > MOST_CELLS:
+            raise TooFine(
+                f"the losses spread over {cells:,} grid cells, more than {MOST_CELLS:,}; ask for "
+                "--tier fast, or for a wider --gap"
+            )
 
 
 @dataclass(frozen=True)
@@ -58,6 +77,7 @@ def measure(masses: Mapping[int, arb], infinite: arb) -> Factor:
     if not masses:
         return Factor(0, arb_poly([]), infinite)
     base = min(masses)
+    TooFine.check(max(masses) - base + 1)
     coefficients = [arb(0)] * (max(masses) - base + 1)
     for index, mass in masses.items():
         coefficients[index - base] = mass
@@ -145,6 +165,7 @@ def group(runs: Runs, at: Points, h: arb) -> Groups:
     a = runs.shift
     found = []
     for u, v in zip(runs.start.tolist(), runs.end.tolist(), strict=True):
+        check_time()
         losses = [(at.mass[z] / at.mass[z + a]).log() / h if a else arb(0) for z in {u, v}]
         low, high = min(map(floor, losses)), max(map(ceil, losses))
         found.append(
@@ -200,6 +221,15 @@ def grouped(
 ) -> dict[int, Groups]:
     """Groups for several shifts of one noise, from one pass over its masses."""
     step = float(h.mid())
-    plans = [plan_runs(log_mass, a, step, clip, monotone=table.monotone) for a in shifts]
+    plans, count = [], 0
+    for a in shifts:
+        check_time()
+        plans.append(plan_runs(log_mass, a, step, clip, monotone=table.monotone))
+        count += len(plans[-1].start)
+        if count > _MOST_RUNS:
+            raise TooLarge(
+                f"the noise of an atom has more than {_MOST_RUNS:,} outcomes to look at one by "
+                "one: its parts have different p and r below 1; ask for --tier fast"
+            )
     at = table.at(np.concatenate([plan.points() for plan in plans]))
     return {plan.shift: group(plan, at, h) for plan in plans}

@@ -14,10 +14,11 @@ from typing import Literal
 from flint import arb, arb_poly
 
 from accounting.arrays import FloatArray
+from accounting.clock import check_time
 from accounting.errors import TooLarge, Undecided
 from accounting.notary.balls import floor
 from accounting.notary.columns import UNIT, Column
-from accounting.notary.factors import Factor, Groups, dominating, grouped, labelled
+from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labelled
 from accounting.notary.mechanism import Atom
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
@@ -136,6 +137,7 @@ class Grid:
         cell = (-self.h).exp()
         out = []
         for i in range(n + 1):
+            check_time()
             weight = self.q**i * (inner if 0 < i < n else end)
             exact = (n - 2 * i) / self.ratio
             low = math.floor(exact)
@@ -169,8 +171,10 @@ class Grid:
             if factor.top + index >= lowest:
                 parts.append((factor.above(lowest - index), index, weight))
         base = min((f.base + index for f, index, _ in parts), default=lowest)
+        TooFine.check(max((f.top + index for f, index, _ in parts), default=lowest) - base + 1)
         poly = arb_poly([])
         for factor, index, weight in parts:
+            check_time()
             poly += (factor.poly * weight).left_shift(factor.base + index - base)
         return Factor(base, poly, infinite)
 
@@ -200,7 +204,9 @@ class Grid:
         if key not in self._laws:
             law = self.central(c, side, -_EVERYTHING)
             for atom, shift in c.shifts:
+                check_time()
                 law = law.times(self.factor(atom, shift, side))
+                TooFine.check(law.poly.length())
             self._laws[key] = law
         return self._laws[key]
 
@@ -225,6 +231,7 @@ class Grid:
         out = central.power(times).above(times * central.top - spare)
         product: Factor | None = None
         for factor in plain:
+            check_time()
             part = factor.above(factor.top - spare).power(times)
             product = part if product is None else product.times(part)
             product = product.above(product.top - spare)
@@ -234,6 +241,7 @@ class Grid:
 
     def _affordable(self, cells: int) -> None:
         times = self.releases
+        TooFine.check(cells)
         if times > 1 and times * cells > _HARDEST:
             raise TooLarge(
                 f"{times:,} releases with {cells:,} grid cells take too long: ask for --tier fast"

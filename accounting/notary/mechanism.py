@@ -6,12 +6,13 @@ Poisson(lambda) events, each a logarithmic(p) count; r = -lambda / log(1 - p) fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import arb
 
+from accounting.errors import TooLarge
 from accounting.notary.balls import ball, precision
 
 Atom = tuple[int, ...]
@@ -20,6 +21,8 @@ Pair = tuple[int, ...]
 _ROUNDING = 2.0**-60
 _FINE = 1024
 """Bits for the share, so that its distance from 1 is its own and not that of the arithmetic."""
+MOST_PARTS = 64
+"""Negative binomials with different p on one atom."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,40 @@ class ExactNoise:
         assert self.r is not None
         return ball(self.r)
 
+    def plus(self, other: ExactNoise) -> ExactNoise:
+        """The sum of this noise and an independent one with the same p, given in the same way."""
+        assert self.p == other.p
+        if self.rate is not None and other.rate is not None:
+            return replace(self, rate=self.rate + other.rate)
+        assert self.r is not None
+        assert other.r is not None
+        return replace(self, r=self.r + other.r)
+
     def thinned(self, fraction: Fraction) -> ExactNoise:
         """The noise of this fraction of the users: rate and r shrink alike."""
         rate = None if self.rate is None else self.rate * fraction
         return replace(self, rate=rate, r=None if self.r is None else self.r * fraction)
+
+
+def noises(listed: Iterable[tuple[Atom, ExactNoise | None]]) -> dict[Atom, tuple[ExactNoise, ...]]:
+    """The noise of every atom; None is no noise.
+
+    An atom listed more than once carries the sum of the listed noises: those with the same p are
+    one negative binomial, whose r, or rate, is the sum.
+    """
+    found: dict[Atom, dict[tuple[Fraction, bool], ExactNoise]] = {}
+    for atom, noise in listed:
+        parts = found.setdefault(atom, {})
+        if noise is None:
+            continue
+        kind = noise.p, noise.rate is None
+        parts[kind] = parts[kind].plus(noise) if kind in parts else noise
+        if len(parts) > MOST_PARTS:
+            raise TooLarge(
+                f"atom {list(atom)!s:.60} is listed with more than {MOST_PARTS} different p; give "
+                "it fewer, or one"
+            )
+    return {atom: tuple(parts.values()) for atom, parts in found.items()}
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,12 @@ import numpy as np
 from flint import arb
 
 from accounting.arrays import FloatArray
+from accounting.clock import OutOfTime, check_time, keeps_time
 from accounting.enclosure import Enclosure
 from accounting.errors import TooLarge, Undecided
 from accounting.notary.balls import above, ball, below, precision
 from accounting.notary.columns import UNIT, Columns, columns, silent_value
+from accounting.notary.factors import TooFine
 from accounting.notary.grid import Change, Grid, Step, change, in_time, label
 from accounting.notary.mechanism import Atom, Mechanism, Pair
 from accounting.notary.processes import in_processes
@@ -51,6 +53,10 @@ _SMALLEST = 1e-280
 _SMALLEST_LOSS, _LARGEST_EPS = 1e-9, 1e4
 _CANDIDATES = 2
 """Pairs per grid that are tried as the worst one."""
+_COARSER, _COARSEST = 64, 1 << 40
+"""By this factor, where the losses lie too far apart for the first grid; and the last ratio."""
+_MOST_SHIFTS = 1 << 24
+"""Of all pairs together: about a hundred bytes each."""
 
 
 @dataclass(frozen=True)
@@ -115,15 +121,26 @@ class Notary:
     def steps(self, pairs: Collection[Pair] | None = None) -> list[Step]:
         """Everything that one user can change, or these pairs."""
         cs = self.columns.of_input
+        top = self.mechanism.max_value
+        shifts = top * (2 * sum(map(len, cs)) + 4 * (top + 1) * self.mechanism.coordinates)
+        if pairs is not None:
+            shifts = sum(len(cs[j]) + 4 for pair in pairs for j in pair)
+        if shifts > _MOST_SHIFTS:
+            raise TooLarge(
+                f"the pairs of inputs up to {top:,} shift {shifts:,} noises, more than the notary "
+                f"takes at once ({_MOST_SHIFTS:,}): ask for --tier fast"
+            )
 
         @cache
         def one(j: int, k: int) -> Change:
+            check_time()
             return change(j, k, cs[j], cs[k])
 
         if pairs is None:
             pairs = self.mechanism.pairs()
         return [tuple(starmap(one, zip(p[::2], p[1::2], strict=True))) for p in pairs]
 
+    @keeps_time
     def enclose(
         self,
         eps: float,
@@ -182,7 +199,7 @@ class Notary:
                     method=BALL if thinned is None else BALL_2D,
                     pairs=len(steps),
                     precision=bits,
-                    deviation=above(extra),
+                    deviation=min(1.0, above(extra)),
                     worst_sequence=search.sequence if self.columns.exact else (),
                     sequence_lower=max(0.0, below(ball(search.fixed) - extra)),
                 )
@@ -245,9 +262,12 @@ class _Search:
             grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases, self.thinned)
             try:
                 pending = self._narrowed(grid, pending, upper)
-            except (TooLarge, Undecided):
+            except (TooLarge, Undecided) as refusal:
                 if before == math.inf:
-                    raise
+                    if not isinstance(refusal, TooFine) or ratio > _COARSEST:
+                        raise
+                    ratio = _tidy(_COARSER * float(ratio))
+                    continue
                 return  # what coarser grids have proved stands
             cells = float(self.eps.mid() / grid.h.mid()) + 1
             if self._enough(len(pending) * cells):
@@ -282,7 +302,10 @@ class _Search:
         return [step for step in pending if upper[label(step)] * (1 - self.gap) > self.lower]
 
     def _upper(self, grid: Grid, step: Step) -> float:
-        return above(grid.upper(step, self.eps)) if time.monotonic() < self.deadline else 1.0
+        try:
+            return above(grid.upper(step, self.eps)) if time.monotonic() < self.deadline else 1.0
+        except OutOfTime:
+            return 1.0
 
     def _enough(self, work: float) -> bool:
         if self.upper < self.scale / 8:

@@ -17,10 +17,15 @@ import numpy as np
 from flint import arb
 
 from accounting.arrays import FloatArray, IntArray
+from accounting.clock import check_time
 from accounting.errors import TooLarge, Undecided
 
 LONGEST = 1 << 23
 _LARGEST_P, _SMALLEST_R = 1 - 1e-12, 1e-100
+_SMALLEST_WEIGHT = 1e-290
+"""Of r p, so that the ratio of two masses is a double."""
+_OFTEN = (1 << 12) - 1
+"""Steps between two looks at the clock, a mask."""
 _LARGEST_TILT = 700.0
 """Of a Chernoff bound: its exponential is a double."""
 
@@ -57,6 +62,8 @@ class NoiseTable:
             raise TooLarge(f"a noise with mean {mean:.4g} is more than the notary can tabulate")
         if min(r for r, _ in parts) < _SMALLEST_R:
             raise Undecided(f"r below {_SMALLEST_R:g} is out of range; r = 0 is no noise at all")
+        if min(r * p for r, p in parts) < _SMALLEST_WEIGHT:
+            raise Undecided(f"r p below {_SMALLEST_WEIGHT:g} is out of range: it is hardly a noise")
         start = sum(r * math.log1p(-p) for r, p in parts)
         size = self._length(tail) + beyond
         if size > LONGEST:
@@ -75,6 +82,8 @@ class NoiseTable:
         decays = [p for _, p in parts]
         inner = [1.0] * len(parts)
         for k in range(1, size):
+            if not k & _OFTEN:
+                check_time()
             ratio = sum(map(float.__mul__, weights, inner)) / k
             ratios[k] = ratio
             inner = [1.0 + p * t / ratio for p, t in zip(decays, inner, strict=True)]
@@ -107,6 +116,8 @@ class NoiseTable:
             for point in wanted[wanted >= 0].tolist():
                 while k < point:
                     k += 1
+                    if not k & _OFTEN:
+                        check_time()
                     value = value * rise / k
                     whole = whole + value
                     rise = rise + p
@@ -118,6 +129,8 @@ class NoiseTable:
         for point in wanted[wanted >= 0].tolist():
             while k < point:
                 k += 1
+                if not k & _OFTEN:
+                    check_time()
                 value = sum((w * t for w, t in zip(weights, inner, strict=True)), arb(0)) / k
                 inner = [value + p * t for p, t in zip(decays, inner, strict=True)]
                 whole = whole + value

@@ -17,6 +17,7 @@ import numpy as np
 from flint import arb
 
 from accounting.arrays import FloatArray
+from accounting.clock import check_time
 from accounting.errors import TooLarge
 from accounting.notary.balls import ball, double
 from accounting.notary.factors import Group, Groups
@@ -56,6 +57,7 @@ class ThinnedCentral:
         """Mass of the outcomes with a noise beyond its table, under either law."""
         table = np.zeros((size, size + length - 1))
         for x in range(size):
+            check_time()
             row = np.convolve(f[: size - x] * f[x:], g)
             table[x, : len(row)] = row
         table[table < _SMALLEST_MASS] = 0.0
@@ -75,6 +77,7 @@ class ThinnedCentral:
         the other law cannot produce; and the mass whose counterpart is not in the table."""
         size, width = self.table.shape
         for d in range(1 - size, size):
+            check_time()
             row, there = self.table[abs(d)], abs(d + kappa)
             shift = a + max(0, -d) - max(0, -d - kappa)
             first = min(max(0, -shift), width)

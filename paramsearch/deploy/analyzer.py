@@ -34,6 +34,8 @@ _LARGEST_TABLE = 1 << 14
 """Symbols up to which each is counted; beyond it values are added up."""
 _LARGEST_DIMENSION = 1 << 27
 _EXACT_DOUBLES = 1 << 53
+_LARGEST_SUM = 1 << 64
+_LARGEST_DOUBLE = Fraction(2) ** 1023
 
 
 class NotMessages(AccountingError):
@@ -97,6 +99,10 @@ class Analyzer:
                 f"{_LARGEST_DIMENSION:,} are possible"
             )
         self._scale, self._offset, self.reals = _affine(file, low, high, self.users)
+        if abs(self._offset) + self._scale * _LARGEST_SUM > _LARGEST_DOUBLE:
+            raise InvalidParameter(
+                f"the range [{low}, {high}] is too wide for a sum of {self.users:,} values"
+            )
         self.messages = self.rejected = self.duplicates = 0
         size = len(self.codec.alphabet)
         self._values = np.array(self.codec.alphabet, np.int64)
@@ -272,6 +278,17 @@ def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
         yield np.array([max(-1, min(int(symbol), limit)) for symbol in portion], np.int64)
 
 
+def _inside(p: str) -> float:
+    """The double nearest to a rational strictly between 0 and 1, if that is between them, too."""
+    number = float(Fraction(p))
+    if not 0 < number < 1:
+        raise InvalidParameter(
+            f"the file has a p that is {number:g} as a double ({p:.40}): the interval of such a "
+            "noise cannot be computed; take a p further away from it"
+        )
+    return number
+
+
 def expected_messages(file: ParameterFile, users: int) -> int:
     """A number of messages that so many users exceed with a probability below 1e-9 only.
 
@@ -279,8 +296,8 @@ def expected_messages(file: ParameterFile, users: int) -> int:
     copies of a negative binomial, bounded by its moment generating function.
     """
     share = users / file.problem.n * file.dimension
-    parts = [(1, file.central.r, float(Fraction(file.central.p)))] * 2
-    parts += [(len(entry.atom), entry.r, float(Fraction(entry.p))) for entry in file.atoms]
+    parts = [(1, file.central.r, _inside(file.central.p))] * 2
+    parts += [(len(entry.atom), entry.r, _inside(entry.p)) for entry in file.atoms]
     steepest = min(-math.log(p) / size for size, _, p in parts)
 
     def bound(s: float) -> float:

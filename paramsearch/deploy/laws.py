@@ -23,12 +23,15 @@ from typing import Any
 
 from flint import arb
 
+from accounting.errors import TooLarge
 from accounting.notary.balls import ball
 from paramsearch.deploy.bits import BitSource
 from paramsearch.deploy.chance import Computed, Rational, Real, happens
 
 Number = Any
 """A fraction, or a ball where that would be too long."""
+_LARGEST_RATE = 1 << 32
+"""Events that one draw may be expected to have: each takes microseconds."""
 _LONGEST_EXACT = 1 << 14
 """Bits of p^(2^M) up to which fractions are written down."""
 
@@ -38,6 +41,12 @@ class Poisson:
     P(N > k) / P(N >= k): irrational, since e^rate is transcendental."""
 
     def __init__(self, rate: Fraction) -> None:
+        if rate > _LARGEST_RATE:
+            magnitude = len(str(math.floor(rate))) - 1
+            raise TooLarge(
+                f"about 10^{magnitude} events of noise at once are more than can be drawn one by "
+                f"one, which ends at {_LARGEST_RATE:,}; there are too few users for this rate"
+            )
         self.rate = rate
         self.pieces = max(1, math.ceil(rate))
         self._rate = rate / self.pieces

@@ -20,7 +20,7 @@ import numpy as np
 
 from accounting.arrays import IntArray
 from accounting.checks import real, whole
-from accounting.errors import InvalidParameter
+from accounting.errors import InvalidParameter, TooLarge
 from accounting.family import Atom
 from paramsearch.auditor import consistent
 from paramsearch.deploy.bits import BitSource, SystemBits
@@ -30,6 +30,8 @@ from paramsearch.deploy.laws import Choice, Logarithmic, Poisson
 from paramsearch.deploy.participation import refuse, too_few_users
 from paramsearch.parameter_file import ParameterFile
 
+_MOST_MESSAGES = 1 << 24
+"""At once, in memory."""
 Value = int | tuple[int, int]
 """An integer; for vectors a coordinate and the integer there, or 0 for the zero vector."""
 
@@ -60,7 +62,13 @@ class Noise:
         for _ in range(count.draw(source)):
             which = self._which.draw(source)
             coordinate = uniform(source, self.dimension) if self.dimension > 1 else 0
-            yield coordinate, which, self._copies[which].draw(source)
+            copies = self._copies[which].draw(source)
+            if copies * len(self.atoms[which]) > _MOST_MESSAGES:
+                raise TooLarge(
+                    f"one event of noise has more than {_MOST_MESSAGES:,} messages: the p of atom "
+                    f"{list(self.atoms[which])!s:.60} is too close to 1"
+                )
+            yield coordinate, which, copies
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,11 @@ class Randomizer:
         if file.certificate is None:
             raise InvalidParameter("the file has no certificate; paramsearch certify proves it")
         consistent(file)
+        if file.cost.messages_per_user > _MOST_MESSAGES:
+            raise TooLarge(
+                f"each of the {file.problem.n:,} users would send about "
+                f"{file.cost.messages_per_user:.3g} messages: the noise is for many more users"
+            )
         if source is not None and type(source) is not SystemBits and not not_private:
             raise InvalidParameter(
                 f"{type(source).__name__} does not protect anybody: only the operating system's "

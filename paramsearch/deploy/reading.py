@@ -3,13 +3,18 @@
 Text has one symbol on each line.  The others have a column ``symbol`` (or only one column), and may
 have a column ``id`` that no two messages share.  What is not an integer is passed on as -1, which
 is no symbol of any file.
+
+Files come from outside.  Lines are of bounded length, and batches of Arrow are validated before
+anything in them is followed: an offset that points elsewhere would end the process.
 """
 
 from __future__ import annotations
 
+import io
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -17,50 +22,84 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from accounting.arrays import IntArray
-from accounting.errors import InvalidParameter
+from accounting.errors import AccountingError, InvalidParameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Portion = tuple[IntArray, Sequence[object] | None]
 _LINES = 1 << 16
+_ROWS = 1 << 16
+_BLOCK = 1 << 20
+"""Characters that are read at once."""
+_LONGEST_LINE = 1 << 20
 _LONGEST = 19
 _LARGEST = 1 << 62
+_COLUMNAR = {".parquet", ".arrow", ".feather"}
 
 
 def portions(path: Path) -> Iterator[Portion]:
     """Symbols, and ids where there are any."""
     kind = path.suffix.lower()
-    if kind in {".parquet", ".arrow", ".feather"}:
+    if str(path) == "-":
+        yield from _lines(standard_input(), path)
+        return
+    _check_kind(path, may_be_piped=kind not in _COLUMNAR)
+    if kind in _COLUMNAR:
         yield from _columnar(path)
-    elif str(path) == "-":
-        yield from _lines(standard_input())
-    else:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            yield from _rows(file, path) if kind == ".csv" else _lines(file)
+        return
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        yield from _rows(file, path) if kind == ".csv" else _lines(file, path)
 
 
 def standard_input() -> TextIO:
     """Bytes that are no text become characters that are in no number."""
     if sys.stdin is None:
         raise InvalidParameter("standard input is closed: there is nothing to read")
-    if isinstance(sys.stdin, TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="replace")
     return sys.stdin
 
 
-def _lines(file: TextIO) -> Iterator[Portion]:
-    lines = (line.strip() for line in file)
+def _check_kind(path: Path, *, may_be_piped: bool) -> None:
+    """A device may never end, and what is not text is not read in order."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        raise InvalidParameter(f"cannot read {str(path)!r:.200}: {error}") from None
+    if not stat.S_ISREG(mode) and not (may_be_piped and stat.S_ISFIFO(mode)):
+        remedy = "; take - for standard input" if may_be_piped else ""
+        raise InvalidParameter(f"{path} is not a regular file{remedy}")
+
+
+def bounded_lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines, each of bounded length; reading by blocks is faster than by lines, too."""
+    rest = ""
+    while block := file.read(_BLOCK):
+        *lines, rest = (rest + block).split("\n")
+        if max(map(len, lines), default=0) > _LONGEST_LINE or len(rest) > _LONGEST_LINE:
+            raise InvalidParameter(
+                f"{path} has a line of more than {_LONGEST_LINE:,} characters: messages are one "
+                "symbol on each line"
+            )
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[Portion]:
+    lines = (line.strip() for line in bounded_lines(file, path))
     yield from _symbols(((text, None) for text in lines if text), with_ids=False)
 
 
 def _rows(file: TextIO, path: Path) -> Iterator[Portion]:
-    header = [name.strip().strip('"') for name in file.readline().split(",")]
+    lines = bounded_lines(file, path)
+    header = [name.strip().strip('"') for name in next(lines, "").split(",")]
     where = column(header, path)
     name = header.index("id") if "id" in header else None
 
     def entries() -> Iterator[tuple[str, str | None]]:
-        for line in file:
+        for line in lines:
             if line.strip():
                 row = [cell.strip().strip('"') for cell in line.split(",")]
                 symbol = row[where] if where < len(row) else ""
@@ -93,20 +132,41 @@ def _integer(text: str) -> int:
 
 def _columnar(path: Path) -> Iterator[Portion]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        if path.suffix.lower() == ".parquet":
-            file = pq.ParquetFile(path)
-            names = file.schema_arrow.names
-            wanted = [names[column(names, path)], *(["id"] if "id" in names else [])]
-            batches: Iterable[pa.RecordBatch] = file.iter_batches(1 << 20, columns=wanted)
-        else:
-            stored = pa.ipc.open_file(pa.memory_map(str(path)))
-            batches = (stored.get_batch(i) for i in range(stored.num_record_batches))
-        yield from (from_arrow(batch, path) for batch in batches)
-    except (pa.ArrowException, OSError) as error:
+        for batch in _parquet(path) if path.suffix.lower() == ".parquet" else _arrow(path):
+            batch.validate(full=True)
+            yield from_arrow(batch, path)
+    except AccountingError:
+        raise
+    except MemoryError:
+        raise InvalidParameter(
+            f"{path} has a batch that does not fit into memory; write smaller ones"
+        ) from None
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
         raise InvalidParameter(f"{path} cannot be read: {error}") from error
+
+
+def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(path)
+    names = schema.names
+    wanted = [names[column(names, path)], *(["id"] if "id" in names else [])]
+    # a text that is stored once for many rows is not copied for each
+    shared = [name for name in wanted[1:] if pa.types.is_string(schema.field(name).type)]
+    with pq.ParquetFile(path, read_dictionary=shared) as file:
+        yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
+
+
+def _arrow(path: Path) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    # not mapped into memory, where a file that becomes shorter would end the process
+    with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as stored:
+        for i in range(stored.num_record_batches):
+            yield stored.get_batch(i)
 
 
 def from_arrow(batch: Any, path: Path = Path("the batch")) -> Portion:
@@ -121,7 +181,17 @@ def from_arrow(batch: Any, path: Path = Path("the batch")) -> Portion:
             symbols = np.minimum(symbols, np.uint64(_LARGEST))
         symbols = symbols.astype(np.int64)
         symbols[~np.asarray(found.is_valid())] = -1
-    return symbols, batch.column(names.index("id")).to_pylist() if "id" in names else None
+    return symbols, _ids(batch.column(names.index("id"))) if "id" in names else None
+
+
+def _ids(found: Any) -> Sequence[object]:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(found.type):
+        names: Sequence[object] = found.to_pylist()
+        return names
+    known = found.dictionary.to_pylist()
+    return [None if i is None else known[i] for i in found.indices.to_pylist()]
 
 
 def _integer_types() -> Sequence[Any]:

@@ -31,7 +31,9 @@ def data(table: Table, report: Report = lambda _: None) -> dict[str, Any]:
     if not table.rows:
         raise InvalidParameter(f"the table {table.path} is empty; `paramsearch table` fills it")
     report("the files")
-    files = {row.file: _packed(table, row) for row in table.rows}
+    files, users = {}, {}
+    for row in table.rows:
+        files[row.file], users[row.file] = _packed(table, row)
     axes = Axes(
         n=USERS,
         eps=tuple(sorted({row.eps for row in table.rows})),
@@ -48,6 +50,7 @@ def data(table: Table, report: Report = lambda _: None) -> dict[str, Any]:
         "others": others(axes, report),
         "response_users": RESPONSE_USERS,
         "files": files,
+        "users": users,
     }
 
 
@@ -57,13 +60,14 @@ def _embedded(row: Row) -> dict[str, Any]:
     return {**known, "delta_bounds": bounds}
 
 
-def _packed(table: Table, row: Row) -> str:
-    """A file as it is, deflated, in base64; it has to be what the index says."""
+def _packed(table: Table, row: Row) -> tuple[str, int]:
+    """A file as it is, deflated, in base64, and for how many users it is; it has to be what the
+    index says."""
     path = table.path / row.file
     try:
-        content = path.read_bytes()
+        content = strict_json.read_bytes(path)
         text = content.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (InvalidConfiguration, UnicodeDecodeError) as error:
         raise InvalidConfiguration(
             f"{path} cannot be read: {error}; run `paramsearch table` again"
         ) from None
@@ -74,7 +78,7 @@ def _packed(table: Table, row: Row) -> str:
         raise InvalidConfiguration(
             f"{path} is not what the index says; run `paramsearch table` again"
         )
-    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(content, 9)).decode("ascii"), file.problem.n
 
 
 def _errors(axes: Axes, rows: tuple[Row, ...]) -> list[str]:

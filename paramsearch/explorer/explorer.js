@@ -286,6 +286,18 @@ function showRow(row) {
   put("symbols", row.symbols, `${row.symbols} symbols`);
   byId("summary").textContent = `${verdict}: ${short(row.noise_messages, 5)} noise messages, `
     + `${short(messages, 5)} messages and ${short(bits, 5)} bits per user, RMSE ${short(row.rmse)}.`;
+  showFile(row);
+}
+
+/** The table's file, if it is for the chosen n: each user adds one part in n of the noise. */
+function showFile(row) {
+  const count = (n) => `${n.toLocaleString("en-US")} ${n === 1 ? "user" : "users"}`;
+  const n = STOPS.n[state.n], own = DATA.users[row.file];
+  byId("stored").hidden = !isStored(row, n);
+  byId("rescaled").hidden = isStored(row, n);
+  byId("rescaled").textContent = `The file in the table is for ${count(own)}: ${count(n)} would add `
+    + `${short(n / own)} times its noise. This command writes the file for ${count(n)}, with the same `
+    + "noise in all and the same certificate:";
   byId("download").textContent = `Download ${baseName(row)}`;
   byId("sha256").textContent = row.sha256;
 }
@@ -345,7 +357,7 @@ function prepare() {
     input.addEventListener("change", () => choose("cost", input.value));
   }
   document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
-  byId("download").addEventListener("click", () => download(found(state)));
+  byId("download").addEventListener("click", () => download(found(state), STOPS.n[state.n]));
   for (const button of document.querySelectorAll("[data-copies]")) {
     button.addEventListener("click", () => copy(button));
   }

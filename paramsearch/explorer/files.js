@@ -11,7 +11,11 @@ async function fileBytes(row) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-async function download(row) {
+/** Whether the table's file is for so many users. */
+const isStored = (row, n) => DATA.users[row.file] === n;
+
+async function download(row, n) {
+  if (!isStored(row, n)) return;
   const address = URL.createObjectURL(new Blob([await fileBytes(row)], { type: "application/json" }));
   html("a", { href: address, download: baseName(row) }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);

@@ -32,6 +32,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from accounting.enclosure import exactly
 from accounting.errors import InvalidConfiguration
 from accounting.proof import Tier
+from accounting.strict_json import read_text
 from paramsearch.generation import DEFAULT_TRIES, Request
 from paramsearch.parameter_file import ParameterFile, refusals
 from paramsearch.search.central import by_fraction
@@ -116,8 +117,8 @@ class Grid(BaseModel):
     def read(path: Path) -> Grid:
         """From a file; anything wrong is one error that names the place and the value."""
         try:
-            text = json.dumps(tomllib.loads(path.read_text("utf-8")), default=str)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            text = json.dumps(tomllib.loads(read_text(path)), default=str)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
         with refusals(str(path)):
             grid = Grid.model_validate_json(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -14,12 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from accounting.errors import InvalidConfiguration
+from accounting.strict_json import read_bytes
 from paramsearch.files import write_atomically
 from paramsearch.parameter_file import ParameterFile
 from paramsearch.tables.grid import Cell
 
 INDEX, FILES = "index.parquet", "files"
 """Their names in a table's folder."""
+_MOST_ROWS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -104,15 +107,18 @@ def write(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read(path: Path) -> Sequence[Row]:
-    try:
-        # no threads: pyarrow's own may abort a process that ends at once
-        stored = pq.ParquetFile(pa.BufferReader(path.read_bytes()), pre_buffer=False)
-        found = stored.read(use_threads=False)
-    except FileNotFoundError:
+    if not os.path.exists(path):
         raise InvalidConfiguration(
             f"{path.parent} is no table: it has no {path.name}; `paramsearch table` makes one"
-        ) from None
-    except (OSError, pa.ArrowException) as error:
+        )
+    try:
+        # no threads: pyarrow's own may abort a process that ends at once
+        stored = pq.ParquetFile(pa.BufferReader(read_bytes(path)), pre_buffer=False)
+        if stored.metadata.num_rows > _MOST_ROWS:
+            raise InvalidConfiguration(f"{path} has more than {_MOST_ROWS:,} rows")
+        found = stored.read(use_threads=False)
+        found.validate(full=True)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise InvalidConfiguration(f"{path} cannot be read: {error}") from None
     if not found.schema.equals(_SCHEMA):
         raise InvalidConfiguration(
