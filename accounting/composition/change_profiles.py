@@ -171,10 +171,10 @@ class _Inverse:
         law = np.empty_like(out)
         hartley_values(re, im, law)
         law = np.roll(law, -(plan.origin % n), axis=1)  # index 0 is the loss origin * step
-        tilted = plan.tilt * (terms.eps_up - self.loss)
+        inexact = 32 * UNIT_ROUNDOFF * (plan.tilt * (abs(terms.eps_up) + np.abs(self.loss)) + 8)
         with np.errstate(over="ignore"):
-            scale = np.exp(tilted) * (1 + 32 * UNIT_ROUNDOFF * (np.abs(tilted) + 8))
-        lift = plan.eps - terms.eps_up
+            scale = np.exp(plan.tilt * (terms.eps_up - self.loss)) * (1 + inexact)
+        lift = 2.001 * float(terms.eta.max(initial=0.0))
         for i, q in enumerate(pairs):
             mass = np.maximum(law[i], 0.0) + self.error[q]
             with np.errstate(over="ignore", invalid="ignore"):

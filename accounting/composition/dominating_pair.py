@@ -56,9 +56,10 @@ class DominatingPair:
 
     def delta(self, eps: float) -> float:
         """The profile at ``eps``, rounded up."""
-        gain = -np.expm1(np.minimum(eps - self.losses, 0.0))
         inexact = (2 * np.abs(self.losses) + abs(eps) + 8) * 8 * UNIT_ROUNDOFF
-        found = float(self.mass @ np.minimum(gain + inexact * (gain > 0), 1.0)) + self.infinite
+        gain = -np.expm1(np.minimum(eps - self.losses - inexact, 0.0)) + inexact
+        above = self.losses > eps - inexact
+        found = float(self.mass @ np.where(above, np.minimum(gain, 1.0), 0.0)) + self.infinite
         return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
     def profile(self, first: int, count: int, lift: float = 0.0) -> FloatArray:

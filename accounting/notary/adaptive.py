@@ -20,6 +20,8 @@ from accounting.notary.balls import above, ball, below, floor
 from accounting.notary.factors import Factor
 
 _UNIT_ROUNDOFF = 2.0**-53
+_UNDERFLOW = 1e-300
+"""More than what products of masses can lose below the smallest double."""
 _NEGLIGIBLE = 1e-7
 """Of delta: chances of rejecting that are this small are given up."""
 
@@ -64,12 +66,13 @@ class _Chances:
         terms = len(labels.first) + len(self.first) + 16
         first *= 1 - 2 * terms * _UNIT_ROUNDOFF
         second *= 1 + 2 * terms * _UNIT_ROUNDOFF
+        second += _UNDERFLOW
         return _Chances(
             self.base + labels.base,
             first,
             second,
             max(0.0, labels.certain + self.at_least * float(labels.first.sum()) * (1 - 1e-9)),
-            (labels.unknown + self.at_most * float(labels.second.sum())) * (1 + 1e-9),
+            (labels.unknown + self.at_most * float(labels.second.sum())) * (1 + 1e-9) + _UNDERFLOW,
         )
 
     def over(self, first: int, count: int) -> tuple[FloatArray, FloatArray]:
