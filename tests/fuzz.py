@@ -91,6 +91,8 @@ def fuzz(count: int, seed: int, keep: Path, *, first: int = 0, budget: float = B
                     failures.append(Failure(index, case, outcome, said))
                     _keep(place / str(index), keep / f"{seed}-{index}", f"{outcome}\n{said}")
                 shutil.rmtree(place / str(index), ignore_errors=True)
+    except KeyboardInterrupt:
+        print("interrupted; what was done by then:", file=sys.stderr)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return Tally(outcomes, tuple(failures), tuple(times))

@@ -16,6 +16,9 @@ from flint import arb, ctx, fmpq
 
 from accounting.errors import Undecided
 
+_ENORMOUS = arb(2) ** (1 << 20)
+"""No integer of this size is asked for; one with an enormous exponent would end the process."""
+
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
@@ -54,7 +57,7 @@ def below(value: arb) -> float:
 
 def floor(value: arb) -> int:
     """An integer at or below every number of the ball, the largest one if the ball is small."""
-    found = value.lower().floor().unique_fmpz()
+    found = value.lower().floor().unique_fmpz() if abs(value) < _ENORMOUS else None
     if found is None:
         raise Undecided("the working precision does not tell a loss from infinity")
     return int(found)

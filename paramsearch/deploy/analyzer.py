@@ -230,6 +230,12 @@ def _inside(p: str) -> float:
     return number
 
 
+def _whole(bound: float) -> int:
+    if not math.isfinite(bound):
+        raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
+    return math.ceil(bound)
+
+
 def noise_quantile(file: ParameterFile, miss: float, users: float = 1.0) -> int:
     """The least t with P(|z+ - z-| > t) <= ``miss``, or a little more, for this share of users.
 
@@ -246,7 +252,7 @@ def noise_quantile(file: ParameterFile, miss: float, users: float = 1.0) -> int:
         moment = 2 * math.log1p(-q) - math.log1p(-q * math.exp(s)) - math.log1p(-q * math.exp(-s))
         return (share * moment + math.log(2 / miss)) / s
 
-    return math.ceil(min(bound(loss * k / 256) for k in range(1, 256)))
+    return _whole(min(bound(loss * k / 256) for k in range(1, 256)))
 
 
 def expected_messages(file: ParameterFile, users: int) -> int:
@@ -267,4 +273,4 @@ def expected_messages(file: ParameterFile, users: int) -> int:
         )
         return (moment - math.log(_IMPLAUSIBLE)) / s
 
-    return users + math.ceil(min(bound(steepest * k / 256) for k in range(1, 256)))
+    return users + _whole(min(bound(steepest * k / 256) for k in range(1, 256)))
