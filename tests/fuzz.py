@@ -211,6 +211,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=BUDGET, help="Seconds for each case.")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
     tally = fuzz(given.count, given.seed, given.keep, first=given.first, budget=given.budget)
     print("\n".join(tally.lines()))
     for failure in tally.failures:
