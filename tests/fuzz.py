@@ -91,6 +91,8 @@ def fuzz(count: int, seed: int, keep: Path, *, first: int = 0, budget: float = B
                     failures.append(Failure(index, case, outcome, said))
                     _keep(place / str(index), keep / f"{seed}-{index}", f"{outcome}\n{said}")
                 shutil.rmtree(place / str(index), ignore_errors=True)
+    except KeyboardInterrupt:
+        print("interrupted; what was done by then:", file=sys.stderr)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return Tally(outcomes, tuple(failures), tuple(times))
@@ -209,6 +211,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=BUDGET, help="Seconds for each case.")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
     tally = fuzz(given.count, given.seed, given.keep, first=given.first, budget=given.budget)
     print("\n".join(tally.lines()))
     for failure in tally.failures:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flint import arb
 from limited import limited, refused
 
-from accounting import TooLarge, halves
+from accounting import TooLarge, Undecided, halves
 from accounting.configuration import Proposal, loads
 from accounting.notary import ExactNoise
+from accounting.notary.balls import floor, precision
 from accounting.notary.mechanism import MOST_PARTS, noises
 from accounting.proof import prove
 from paramsearch.auditor import mechanism_of
@@ -167,6 +169,20 @@ def test_rates_that_nobody_can_send() -> None:
     for file in (forged(rate=Fraction(10**300)), forged(p=1 - Fraction(1, 10**50))):
         with pytest.raises(TooLarge, match="each of the 100 users would send about"):
             Randomizer(file)
+
+
+def test_powers_of_a_p_next_to_one() -> None:
+    """With few bits, p^(2^191) is a ball whose end no memory could hold as an integer."""
+    file = forged(p=1 - Fraction(1, 1 << 192), rate=Fraction(1, 10**300))
+    assert Randomizer(file)(1)[0] in (0, 1)
+    with precision(64), pytest.raises(Undecided):
+        floor(arb(2) ** (arb(2) ** 60))
+
+
+def test_an_analysis_of_an_enormous_r() -> None:
+    analyzer = Analyzer(forged(p=Fraction(1, 1 << 190), rate=Fraction(10**243)), users=480681950131)
+    with pytest.raises(ValueError, match="beyond doubles"):
+        analyzer.result()
 
 
 def test_an_analysis_of_a_p_that_is_no_double() -> None:

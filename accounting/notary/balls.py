@@ -17,6 +17,9 @@ from accounting.precision import precision
 
 __all__ = ["above", "ball", "below", "ceil", "double", "floor", "precision"]
 
+_ENORMOUS = arb(2) ** (1 << 20)
+"""No integer of this size is asked for; one with an enormous exponent would end the process."""
+
 _ENOUGH_BITS = 60
 """Of relative accuracy, for a double next to every number of a ball."""
 _SMALLEST = 2.0**-1000
@@ -60,7 +63,7 @@ def double(value: arb) -> float:
 
 def floor(value: arb) -> int:
     """An integer at or below every number of the ball, the largest one if the ball is small."""
-    found = value.lower().floor().unique_fmpz()
+    found = value.lower().floor().unique_fmpz() if abs(value) < _ENORMOUS else None
     if found is None:
         raise Undecided("the working precision does not tell a loss from infinity")
     return int(found)

@@ -289,6 +289,12 @@ def _inside(p: str) -> float:
     return number
 
 
+def _whole(bound: float) -> int:
+    if not math.isfinite(bound):
+        raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
+    return math.ceil(bound)
+
+
 def expected_messages(file: ParameterFile, users: int) -> int:
     """A number of messages that so many users exceed with a probability below 1e-9 only.
 
@@ -307,4 +313,4 @@ def expected_messages(file: ParameterFile, users: int) -> int:
         )
         return (moment - math.log(IMPLAUSIBLE)) / s
 
-    return users + math.ceil(min(bound(steepest * k / 256) for k in range(1, 256)))
+    return users + _whole(min(bound(steepest * k / 256) for k in range(1, 256)))

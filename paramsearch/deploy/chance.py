@@ -61,7 +61,8 @@ class Computed:
         while working <= _MOST_BITS:
             with precision(working):
                 scaled = self._ball() * arb(2) ** bits
-                if scaled.is_finite():
+                # with too few bits, a power may be a ball larger than any integer in memory
+                if abs(scaled) < arb(2) ** (bits + 1):
                     low, high = floor(scaled.lower()), ceil(scaled.upper())
                     if high - low == 1:
                         return low, high

@@ -23,6 +23,7 @@ from typing import Any
 
 from flint import arb
 
+from accounting.clock import check_time
 from accounting.errors import TooLarge
 from accounting.notary.balls import ball
 from paramsearch.deploy.bits import BitSource
@@ -32,6 +33,8 @@ Number = Any
 """A fraction, or a ball where that would be too long."""
 _LARGEST_RATE = 1 << 32
 """Events that one draw may be expected to have: each takes microseconds."""
+_OFTEN = (1 << 12) - 1
+"""Pieces between two looks at the clock, a mask."""
 _LONGEST_EXACT = 1 << 14
 """Bits of p^(2^M) up to which fractions are written down."""
 
@@ -58,7 +61,9 @@ class Poisson:
         if not self.rate:
             return 0
         total = 0
-        for _ in range(self.pieces):
+        for piece in range(self.pieces):
+            if not piece & _OFTEN:
+                check_time()
             k = 0
             while happens(source, self._hazard(k)):
                 k += 1
