@@ -30,6 +30,8 @@ _BLOCK = 32
 _OUTSIDE = 1e-11
 """Share of the tilted mass of one release that the window may leave out, by the coarse survey."""
 
+_SMALL_NEXT_TO_IT = 9.0
+"""In logarithms."""
 _WIDENINGS = 5
 _STEEPEST = 4.0
 """Of the tilts that place the lower end of the window, relative to 1 + the tilt in use."""
@@ -86,7 +88,10 @@ def _plan(
     tilts, log_m = seen.tilts, one.sum_over_pairs(seen.log_moment)
     largest = np.where(np.isfinite(log_m), log_m, -math.inf).max(axis=0)
     largest[largest == -math.inf] = math.inf
-    a = max(1, int(np.argmin(releases * largest - tilts * eps)))
+    # Chernoff's bound, or the gentlest tilt that makes it small next to what is infinite anyway
+    chernoff = releases * largest - tilts * eps
+    enough = max(float(chernoff.min()), math.log(max(look.total, 1e-300)) - _SMALL_NEXT_TO_IT)
+    a = max(1, int(np.argmax(chernoff <= enough)))
     tilt = float(tilts[a])
     # every split of every release adds variance to the loss
     step = min(COARSEST_STEP, math.sqrt(gap / (look.splits * tilt * (1 + tilt))))
