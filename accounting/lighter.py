@@ -76,7 +76,7 @@ def heavy(mechanism: Mechanism) -> bool:
 
 
 def light_enough(
-    mechanism: Mechanism, eps: float, releases: int, claim: float, *, same_change: bool
+    mechanism: Mechanism, eps: float, releases: int, claim: float, *, same_change: bool = False
 ) -> int:
     """By how much the odds may be divided with delta still well below ``claim``, by estimates; 1 if
     they should stay.

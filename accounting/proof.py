@@ -2,7 +2,8 @@
 
 ``ball``   every pair by the notary (ball arithmetic).
 ``mixed``  the fast evaluators bound every pair; the notary proves those they leave in doubt, and in
-           any case 64 of the worst.
+           any case 64 of the worst.  With any changes in several releases it proves the lower bound
+           alone, for adaptive sequences of the changes that matter.
 ``fast``   the fast evaluators alone (floating point with proven error bounds).
 ``light``  where there is far more noise than the claim needs, an upper bound for less of it.
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -129,11 +131,6 @@ def prove(
             f"releases = {releases:,} is more than {MOST_ANY:,}, the most for any sequence of "
             "changes; ask for fewer, or for --same-change if that is what is meant"
         )
-    if notary.any_sequence and tier == "mixed":
-        raise InvalidParameter(
-            f"tier = 'mixed' proves pairs one by one, which {releases:,} releases with any changes "
-            "are not: take ball or fast"
-        )
     if tier == "auto" and notary.any_sequence:
         tier = "ball" if thinned or mechanism.max_value <= LARGEST_BALL_OF_ANY else "fast"
     elif tier == "auto":
@@ -146,7 +143,9 @@ def prove(
         )
         proof = _by_notary(found)
         if notary.any_sequence and not thinned and not found.worst_sequence and found.exact:
-            return _with_witness(proof, mechanism, releases, claim, report)
+            with suppress(AccountingError):  # a lower bound is welcome, and not needed
+                other, _ = _fast_any(mechanism, eps, releases, claim, LOOSE, report)
+                return _with_lower(proof, other)
         return proof
     if thinned:
         raise Undecided(
@@ -160,7 +159,13 @@ def prove(
             report(text)
 
     if notary.any_sequence:
-        return _fast_any(mechanism, eps, releases, claim, gap, watch)
+        proof, kinds = _fast_any(mechanism, eps, releases, claim, gap, watch)
+        if tier == "fast":
+            return proof
+        adaptive = notary.enclose(
+            eps, gap=gap, claim=claim, pairs=kinds, deadline=deadline, report=report
+        )
+        return _with_lower(proof, _by_notary(adaptive))
     loose = tier == "mixed" and claim is None
     fast = _fast(mechanism, eps, releases, claim, LOOSE if loose else gap, watch)
     if tier == "fast":
@@ -288,21 +293,17 @@ def _by_notary(found: Finding) -> Proof:
     )
 
 
-def _with_witness(
-    proof: Proof, mechanism: Mechanism, releases: int, claim: float | None, report: Report | None
-) -> Proof:
-    """A lower bound by the fast evaluators, where the notary gives upper bounds only."""
-    try:
-        fast = _fast_any(mechanism, proof.eps, releases, claim, LOOSE, report)
-    except AccountingError:
+def _with_lower(proof: Proof, other: Proof) -> Proof:
+    """The upper bound of one proof with the lower bound and the witness of another."""
+    if other.enclosure.lower <= proof.enclosure.lower:
         return proof
+    enclosure = Enclosure(other.enclosure.lower, proof.enclosure.upper)
     return replace(
         proof,
-        enclosure=Enclosure(
-            max(fast.enclosure.lower, proof.enclosure.lower), proof.enclosure.upper
-        ),
-        worst_sequence=fast.worst_sequence,
-        sequence_lower=fast.sequence_lower,
+        enclosure=enclosure,
+        worst_pair=other.worst_pair,
+        worst_sequence=other.worst_sequence or proof.worst_sequence,
+        sequence_lower=max(other.sequence_lower, proof.sequence_lower),
     )
 
 
@@ -313,8 +314,8 @@ def _fast_any(
     claim: float | None,
     gap: float,
     report: Report | None,
-) -> Proof:
-    """Any sequence of changes by the fast evaluators."""
+) -> tuple[Proof, list[Pair]]:
+    """Any sequence of changes by the fast evaluators, and changes that stand for all others."""
     less, more = (_protocol(mechanism, noise, 1) for noise in ("less", "more"))
     found = sequence_bounds(
         less.workload, more.workload, eps, releases, gap=gap, claim=claim, report=report
@@ -325,7 +326,7 @@ def _fast_any(
     lower = found.lower if exact else 0.0
     enclosure = _with_deviation(lower, found.upper, deviation, added)
     labels = less.pairs
-    return Proof(
+    proof = Proof(
         eps=eps,
         enclosure=enclosure,
         worst_pair=labels[found.witness[0][0]],
@@ -337,6 +338,7 @@ def _fast_any(
         worst_sequence=tuple((labels[q], times) for q, times in found.witness),
         sequence_lower=enclosure.lower,
     )
+    return proof, [labels[q] for q in found.kinds]
 
 
 def _doubtful(fast: _Fast, claim: float | None) -> IntArray:

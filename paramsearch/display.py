@@ -47,7 +47,7 @@ def claim(
     eps: float,
     delta: float,
     releases: int,
-    same_change: bool,
+    same_change: bool = False,
     honest: float,
     proved_for: Fraction,
     dimension: int,

@@ -32,7 +32,7 @@ def run(
     eps: float | None,
     pair: tuple[int, int] | None,
     releases: int,
-    same_change: bool,
+    same_change: bool = False,
     gap: float,
     plot: Path | None,
     as_json: bool,

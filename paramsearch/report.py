@@ -60,8 +60,9 @@ def curve(
     mechanism: Mechanism,
     eps: float,
     releases: int,
-    same_change: bool,
     report: Report | None = None,
+    *,
+    same_change: bool = False,
 ) -> Curve | None:
     """Bounds on delta from 0 to twice eps (to 1 if it is 0), both monotone; None where the fast
     evaluators refuse.  All points but eps are numbers of few digits, to be shown as they are."""
@@ -143,13 +144,14 @@ def write(
     report: Report | None = None,
 ) -> None:
     """Compute what the drawings show, and write the page."""
+    question = (audit.mechanism, audit.eps, audit.releases, report)
     page = render(
         audit,
         document,
         source=source,
         signature=signature,
-        curve=curve(audit.mechanism, audit.eps, audit.releases, audit.same_change, report),
-        pairs=pair_bounds(audit.mechanism, audit.eps, audit.releases, report),
+        curve=curve(*question, same_change=audit.same_change),
+        pairs=pair_bounds(*question),
     )
     write_atomically(path, page.encode())
 

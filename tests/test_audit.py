@@ -236,7 +236,7 @@ def test_signatures(certified: Path, tmp_path: Path) -> None:
 def test_schema_is_printed() -> None:
     done = paramsearch("schema")
     assert done.returncode == 0
-    assert json.loads(done.stdout)["$id"] == "urn:correlated-noise-parameters:2"
+    assert json.loads(done.stdout)["$id"] == "urn:correlated-noise-parameters:3"
 
 
 def nested(depth: int) -> bytes:

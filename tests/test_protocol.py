@@ -120,7 +120,9 @@ def test_two_releases_agree_with_composing_by_hand() -> None:
     """Max_value 1, r = 1: P and Q of the central loss are a handful of numbers per outcome."""
     noise, eps_central, eps = (2.0, 0.4), 1.5, 0.8
     protocol = Protocol(
-        Configuration.of(1, [((-1, 1), NB(*noise))], eps_central=eps_central), releases=2
+        Configuration.of(1, [((-1, 1), NB(*noise))], eps_central=eps_central),
+        releases=2,
+        same_change=True,
     )
     found = protocol.pair(0, 1, eps, gap=1e-3).enclosure
     # by hand: two users' worth of raw counts, enumerated jointly

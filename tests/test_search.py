@@ -199,9 +199,13 @@ def test_too_little_noise_is_repaired() -> None:
 def test_useless_moves_are_counted_only_with_proof() -> None:
     model = Model(accounting.ones(2), target(2))
     x = calibrated(model, minimise(model, model.start(), tolerance=1e-6).x)
-    assert useless_moves(model, x).proven == useless_moves(model, x).listed == 4
+    order = Order(10**6)
+    found = useless_moves(model, x, order)
+    assert found is not None
+    assert found.proven == found.listed == 4
     generous = x + np.array([[0.05], [0.0]])  # with 5% to spare a move of 1% does help
-    found = useless_moves(model, generous)
+    found = useless_moves(model, generous, order)
+    assert found is not None
     assert found.proven == 0
     assert found.saving > 0
 

@@ -56,6 +56,8 @@ class SequenceBounds:
     upper: float
     witness: tuple[Times, ...]
     settled: bool
+    kinds: tuple[int, ...] = ()
+    """Changes that stand for all others with similar profiles."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def sequence_bounds(
         settled = before - found <= 3 * gap * found
         decided = claim is not None and (upper <= claim or lower > claim)
         if settled or (decided and width <= _COARSEST) or width <= _FINEST:
-            return SequenceBounds(lower, max(upper, lower), witness, settled)
+            return SequenceBounds(lower, max(upper, lower), witness, settled, kinds.founder)
         before = found
         width /= 8
 

@@ -34,8 +34,6 @@ _LARGEST_TABLE = 1 << 14
 """Symbols up to which each is counted; beyond it values are added up."""
 _LARGEST_DIMENSION = 1 << 27
 _EXACT_DOUBLES = 1 << 53
-_LARGEST_SUM = 1 << 64
-_LARGEST_DOUBLE = Fraction(2) ** 1023
 
 
 class NotMessages(AccountingError):
@@ -99,10 +97,6 @@ class Analyzer:
                 f"{_LARGEST_DIMENSION:,} are possible"
             )
         self._scale, self._offset, self.reals = _affine(file, low, high, self.users)
-        if abs(self._offset) + self._scale * _LARGEST_SUM > _LARGEST_DOUBLE:
-            raise InvalidParameter(
-                f"the range [{low}, {high}] is too wide for a sum of {self.users:,} values"
-            )
         self.messages = self.rejected = self.duplicates = 0
         size = len(self.codec.alphabet)
         self._values = np.array(self.codec.alphabet, np.int64)
