@@ -261,12 +261,18 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
         " from the fast evaluators, none above what was proved; those far below the largest may be "
         "loose.",
     ]
+    mixed = audit.releases > 1 and not audit.same_change
+    if audit.releases > 1:
+        words += [f" Each change is made in all {audit.releases:,} releases."]
+    if mixed:
+        words += [" Different changes in different releases reach more: see the verdict."]
     if vectors:
         words += [" A value becomes another in its coordinate or in another; the larger bound."]
     if size > 1:
         words += [f" A cell shows the largest of {size} × {size} changes."]
     if worst is not None:
-        words += [f" Outlined: the worst change, {worst[0]:,} to {worst[1]:,}."]
+        which = "with which the worst sequence begins" if mixed else "that is worst"
+        words += [f" Outlined: the change {which}, {worst[0]:,} to {worst[1]:,}."]
     if ((cells > 0) & (cells < darkest)).any():
         words += [" The darkest colour is for ", number(darkest, 2), " and less."]
     flat = np.where(np.isnan(bounds), -1.0, bounds).ravel()

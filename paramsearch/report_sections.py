@@ -243,8 +243,16 @@ def proof_section(audit: Audit) -> Html:
     if not proof.exact:
         rows += [("Lower bound", f"none: {no_lower_bound(proof)}")]
     what = "δ(ε) is the largest hockey-stick divergence over the ordered pairs of inputs. "
+    if audit.releases > 1 and not audit.same_change:
+        what = (
+            "δ(ε) is the largest hockey-stick divergence over all sequences of changes, one in "
+            "each release, each chosen by what was published before. "
+        )
     if proof.enclosure.lower == 1:
         what += "One pair that every outcome tells apart settles it."
+    elif audit.releases > 1 and not audit.same_change:
+        what += "The best of them is bounded from above, backward over the releases"
+        what += ", and from below by one of them." if proof.enclosure.lower > 0 else "."
     else:
         what += "Every pair is bounded from above"
         what += ", the worst one also from below." if proof.exact else "."

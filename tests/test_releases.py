@@ -25,7 +25,7 @@ from accounting.evaluate import evaluate
 from accounting.notary import Notary
 from accounting.proof import prove, satisfied_eps
 from accounting.rounding import configuration
-from paramsearch import Request, audit, generate, load
+from paramsearch import Request, audit, generate, load, report
 from paramsearch.auditor import mechanism_of
 from paramsearch.cli import app
 from paramsearch.display import claimed
@@ -246,3 +246,17 @@ def test_commands_say_what_is_covered() -> None:
         shown = CliRunner().invoke(app, ["audit", path, *options, "--delta", "1e-5"])
         assert shown.exit_code == 0
         assert words in shown.stdout
+
+
+def test_the_report_says_what_is_covered(tmp_path: Path) -> None:
+    file = load(EXAMPLES / "same_change_3_2_1e-6.json")
+    pages = {}
+    for same in (False, True):
+        found = audit(file, releases=2, same_change=same, delta=1e-5)
+        page = tmp_path / f"{same}.html"
+        report.write(page, found, file, source="x.json")
+        pages[same] = page.read_text(encoding="utf-8")
+    assert "over all sequences of changes" in pages[False]
+    assert "however the user" in pages[False]
+    assert "only if the user makes the same change" in pages[True]
+    assert "over all sequences of changes" not in pages[True]
