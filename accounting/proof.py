@@ -27,7 +27,13 @@ from accounting.checks import not_negative
 from accounting.clock import keeps_time
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.enclosure import Enclosure
-from accounting.errors import AccountingError, InvalidFamily, InvalidParameter, Undecided
+from accounting.errors import (
+    AccountingError,
+    InvalidFamily,
+    InvalidParameter,
+    TooLarge,
+    Undecided,
+)
 from accounting.family import Family
 from accounting.lighter import heavy, light_enough, lightened
 from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
@@ -162,10 +168,12 @@ def prove(
         proof, kinds = _fast_any(mechanism, eps, releases, claim, gap, watch)
         if tier == "fast":
             return proof
-        adaptive = notary.enclose(
-            eps, gap=gap, claim=claim, pairs=kinds, deadline=deadline, report=report
-        )
-        return _with_lower(proof, _by_notary(adaptive))
+        with suppress(TooLarge, Undecided):  # what is proved from above stands
+            adaptive = notary.enclose(
+                eps, gap=gap, claim=claim, pairs=kinds, deadline=deadline, report=report
+            )
+            return _with_lower(proof, _by_notary(adaptive))
+        return proof
     loose = tier == "mixed" and claim is None
     fast = _fast(mechanism, eps, releases, claim, LOOSE if loose else gap, watch)
     if tier == "fast":

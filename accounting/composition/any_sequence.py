@@ -18,7 +18,7 @@ import numpy as np
 from accounting.arrays import FloatArray, multiples
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
-from accounting.errors import AccountingError
+from accounting.errors import AccountingError, TooLarge, Undecided
 from accounting.evaluate import evaluate
 from accounting.workload import Workload
 
@@ -97,24 +97,30 @@ def sequence_bounds(
     ``claim`` the grid is not refined further than to a percent.
     """
     watch = report or (lambda _: None)
-    upper, width, lower, settled = 1.0, _COARSEST, 0.0, False
-    witness: tuple[Times, ...] | None = None
-    before = math.inf
+    upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
+    witness: tuple[Times, ...] = ()
+    founders: tuple[int, ...] = ()
+    settled = False
     while True:
-        watch(f"{releases:,} releases of {less.pairs:,} changes, grid for a gap of {width:.0e}")
-        kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
-        found = _upper(kinds, eps, releases, width)
+        try:
+            watch(f"{releases:,} releases of {less.pairs:,} changes, grid for a gap of {width:.0e}")
+            kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
+            found = _upper(kinds, eps, releases, width)
+        except (TooLarge, Undecided):
+            if not founders:
+                raise
+            break  # what a coarser grid has proved stands
         upper = min(upper, found)
-        if witness is None:
-            witness = _witness(kinds, eps, releases)
+        if not founders:
+            founders, witness = kinds.founder, _witness(kinds, eps, releases)
             lower = _lower(more, witness, eps, gap=max(gap, 1e-3), report=report)
         # the error of the grid is proportional to the gap it is made for
         settled = before - found <= 3 * gap * found
         decided = claim is not None and (upper <= claim or lower > claim)
-        if settled or (decided and width <= _COARSEST) or width <= _FINEST:
-            return SequenceBounds(lower, max(upper, lower), witness, settled, kinds.founder)
-        before = found
-        width /= 8
+        if settled or decided or width <= _FINEST:
+            break
+        before, width = found, width / 8
+    return SequenceBounds(lower, max(upper, lower), witness, settled, founders)
 
 
 def rough_upper(workload: Workload, eps: float, releases: int) -> float:

@@ -40,7 +40,7 @@ class DominatingPair:
         """
         from accounting.composition.composition_kernels import convex_masses
 
-        value = np.minimum(value, 1.0)
+        value = np.minimum.accumulate(np.minimum(value, 1.0))  # delta does not increase with eps
         mass = np.empty(len(value))
         convex_masses(value, step, mass)
         return DominatingPair(step, base, mass, float(value[-1]))

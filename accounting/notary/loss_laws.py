@@ -85,7 +85,7 @@ def convex_law(found: Profile, h: arb) -> Factor:
     Doubles choose the points of the hull; whichever they choose, masses that are at least the
     changes of slope there give a profile that is nowhere below (notary.md, Lemma 7).
     """
-    value = found.value
+    value = np.minimum.accumulate(found.value)  # delta does not increase with eps
     nodes = _hull(value.tolist(), found.step)
     far: dict[int, arb] = {}
 
