@@ -30,13 +30,12 @@ from paramsearch.parameter_file import (
     Cost,
     Error,
     ParameterFile,
-    Problem,
     Provenance,
     SequenceCertificate,
-    problem_of,
     refusals,
     sealed,
 )
+from paramsearch.problems import Problem, problem_of
 
 _BITS = 192
 """Working precision for everything that is derived from the rationals."""

@@ -44,22 +44,19 @@ import rfc8785
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
-    Discriminator,
     Field,
-    Tag,
     ValidationError,
     model_validator,
 )
 
 from accounting import InvalidConfiguration, strict_json
-from accounting.configuration import LARGEST_DIMENSION
 from accounting.family import atom
 from accounting.notary import ExactCentral, ExactNoise, Mechanism
 from accounting.notary.mechanism import noises
 from accounting.notary.notary import BALL, BALL_2D
 from accounting.proof import FAST, MOST_ANY
 from paramsearch.files import write_atomically
+from paramsearch.problems import TAGS, AnyProblem, Part, Problem, VectorProblem, pair_count
 
 Format = Literal[
     "correlated-noise-parameters/1",
@@ -108,88 +105,7 @@ Value = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
 Input = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
-
-
-class Problem(_Part):
-    """What is guaranteed: (eps, delta) for every change of one user's input, as long as the
-    fraction ``honest`` of the n users adds its noise.
-
-    With ``releases`` > 1 it is guaranteed for all of them together, but only for a user who makes
-    the same change, from one value to one other, in every release.
-    """
-
-    n: Annotated[int, Field(ge=1, lt=1 << 53)]
-    max_value: Annotated[int, Field(ge=1, le=1 << 20)]
-    eps: Annotated[float, Field(ge=0, le=1000)]
-    delta: Annotated[float, Field(gt=0, lt=1)]
-    adjacency: Literal["substitution"]
-    releases: Annotated[int, Field(ge=1, lt=1 << 31)]
-    honest: Annotated[float, Field(gt=0, le=1)]
-
-    @property
-    def same_change(self) -> bool:
-        """Whether several releases are covered for one and the same change only."""
-        return self.releases > 1 and not hasattr(self, "changes")
-
-
-class VectorProblem(Problem):
-    """The same for vectors of this dimension with at most one non-zero coordinate: a change takes
-    the value from one coordinate and puts one at the same or another."""
-
-    dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
-
-
-class SequenceProblem(Problem):
-    """What is guaranteed for several releases together: (eps, delta) when one user's whole sequence
-    of inputs is replaced by any other, chosen adaptively, release after release."""
-
-    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
-    changes: Literal["any"]
-
-
-class VectorSequenceProblem(VectorProblem):
-    """The same for sequences of vectors with at most one non-zero coordinate."""
-
-    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
-    changes: Literal["any"]
-
-
-_TAGS = {"integers", "vectors", "sequences", "vector sequences"}
-
-
-def _kind(problem: Any) -> str:
-    def stated(name: str) -> bool:
-        return name in problem if isinstance(problem, dict) else hasattr(problem, name)
-
-    if stated("changes"):
-        return "vector sequences" if stated("dimension") else "sequences"
-    return "vectors" if stated("dimension") else "integers"
-
-
-AnyProblem = Annotated[
-    Annotated[Problem, Tag("integers")]
-    | Annotated[VectorProblem, Tag("vectors")]
-    | Annotated[SequenceProblem, Tag("sequences")]
-    | Annotated[VectorSequenceProblem, Tag("vector sequences")],
-    Discriminator(_kind),
-]
-
-
-def problem_of(*, dimension: int, same_change: bool, **fields: Any) -> Problem:
-    """Of integers or of vectors; several releases are for any changes unless it is said that they
-    are for the same change."""
-    any_sequence = fields["releases"] > 1 and not same_change
-    if any_sequence:
-        fields["changes"] = "any"
-    if dimension == 1:
-        return SequenceProblem(**fields) if any_sequence else Problem(**fields)
-    kind = VectorSequenceProblem if any_sequence else VectorProblem
-    return kind(**fields, dimension=dimension)
-
-
-class CentralNoise(_Part):
+class CentralNoise(Part):
     """On +1 and, independently, on -1."""
 
     rate: Rational
@@ -199,7 +115,7 @@ class CentralNoise(_Part):
     eps_central: Positive
 
 
-class AtomNoise(_Part):
+class AtomNoise(Part):
     """On every message of the atom at once; atoms may repeat, their noises add."""
 
     atom: Annotated[
@@ -211,7 +127,7 @@ class AtomNoise(_Part):
     mean: Positive
 
 
-class Cost(_Part):
+class Cost(Part):
     """Expected values; a user with input 0 sends one message less."""
 
     noise_messages: Positive
@@ -220,7 +136,7 @@ class Cost(_Part):
     bits_per_user: Positive
 
 
-class Error(_Part):
+class Error(Part):
     """Of the sum; ``rmse_over_central`` is against the Discrete Laplace mechanism at eps, which for
     vectors has to hide a change by twice max_value."""
 
@@ -229,7 +145,7 @@ class Error(_Part):
     rmse_over_central: NotNegative
 
 
-class Certificate(_Part):
+class Certificate(Part):
     """delta(eps) of the deployed sampler over all ordered pairs.
 
     ``proof`` counts the pairs by the method that proved them; ``sampler_deviation`` is inside both
@@ -246,7 +162,7 @@ class Certificate(_Part):
     software: dict[str, str]
 
 
-class Change(_Part):
+class Change(Part):
     """One change of one user's input, and in how many of the releases it is made."""
 
     change: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
@@ -263,7 +179,7 @@ class SequenceCertificate(Certificate):
     worst_sequence: tuple[Change, ...]
 
 
-class Provenance(_Part):
+class Provenance(Part):
     """How the parameters were found; nothing here is needed to trust them."""
 
     tool: str
@@ -272,7 +188,7 @@ class Provenance(_Part):
     settings: dict[str, str | float | int | bool | None]
 
 
-class ParameterFile(_Part):
+class ParameterFile(Part):
     """One parameter file, immutable.  ``certificate`` is null until somebody certifies it.
 
     The guarantee is about the multiset of the messages of all users.  Whoever sees them must not
@@ -369,13 +285,6 @@ class ParameterFile(_Part):
         return rfc8785.dumps(self.model_dump(mode="json"))
 
 
-def pair_count(problem: Problem) -> int:
-    """How many changes of one input there are, ordered."""
-    top = problem.max_value
-    moves = top * top if isinstance(problem, VectorProblem) else 0
-    return top * (top + 1) + moves
-
-
 def _format(problem: Problem) -> Format:
     if hasattr(problem, "changes"):
         return SEQUENCES
@@ -420,7 +329,7 @@ def refusals(source: str) -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
+        where = ".".join(str(part) for part in first["loc"] if part not in TAGS)
         given = "" if isinstance(first["input"], (dict, list)) else f" = {first['input']!r:.60}"
         message = first["msg"].removeprefix("Value error, ")
         text = f"{where}{given}: {message}" if where else message

@@ -11,7 +11,8 @@ from accounting.proof import FAST, Proof
 from paramsearch.auditor import Audit, Verdict
 from paramsearch.display import releases_in_words, worst_in_words
 from paramsearch.honest import in_words
-from paramsearch.parameter_file import ParameterFile, Problem
+from paramsearch.parameter_file import ParameterFile
+from paramsearch.problems import Problem
 from paramsearch.report_text import (
     LARGEST_TABLE,
     Fact,
