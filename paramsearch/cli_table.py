@@ -37,7 +37,7 @@ def table(
 ) -> None:
     """Make certified parameter files for a grid of problems; run it again to go on or to extend it.
 
-    Several runs may share a folder.
+    Files are for one release; several runs may share a folder.
     """
     from paramsearch.table_command import run_table
 
@@ -65,7 +65,7 @@ def lookup(
 ) -> None:
     """The cheapest certified file of a table that serves a request, for any number of users.
 
-    A file for a smaller eps or delta, or for larger inputs, serves, too.
+    A file for a smaller eps or delta, or for larger inputs, serves, too. Files are for one release.
     """
     from paramsearch.lookup_command import run_lookup
     from paramsearch.search import target

@@ -63,7 +63,7 @@ def _machine(found: Found, output: Path | None) -> dict[str, Any]:
 
 def _person(found: Found, output: Path | None) -> Iterator[Fact]:
     row = found.row
-    made = f"({exactly(row.eps)}, {row.delta!r}) for inputs up to {row.max_value:,}"
+    made = f"({exactly(row.eps)}, {row.delta!r}) for one release of inputs up to {row.max_value:,}"
     yield "certified", made, "bold green"
     yield "request", _distance(found)
     yield "delta", f"at most {at_most(row.delta_upper)} at eps = {exactly(row.eps)}"
