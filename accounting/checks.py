@@ -61,7 +61,8 @@ def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) ->
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
     number = int(value)
     if number > most:
-        raise InvalidParameter(f"{name} must be at most {most:,}")
+        shown = f"{number:,}" if number < 1 << 64 else "a number of many digits"
+        raise InvalidParameter(f"{name} = {shown} must be at most {most:,}")
     if number < least:
         raise InvalidParameter(f"{name} = {number} must be at least {least}")
     return number

@@ -25,6 +25,7 @@ import numpy as np
 from accounting.arrays import IntArray
 from accounting.checks import not_negative
 from accounting.clock import keeps_time
+from accounting.composition.any_sequence import MOST_RELEASES as MOST_RELEASES_OF_ANY
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.enclosure import Enclosure
 from accounting.errors import (
@@ -51,8 +52,7 @@ MOST_RELEASES = 4
 """Beyond them ``auto`` means ``fast``: high powers of polynomials over balls take minutes."""
 LARGEST_BALL_OF_ANY = 24
 """Of max_value: beyond it ``auto`` means ``fast`` for several releases with any changes."""
-MOST_ANY = 10_000
-"""Releases with any changes."""
+MOST_ANY = MOST_RELEASES_OF_ANY
 FAST = "fast"
 _LARGEST_EPS = 500.0
 _OPINIONS = 64

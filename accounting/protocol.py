@@ -15,7 +15,7 @@ import numpy as np
 
 from accounting.arrays import FloatArray, IntArray
 from accounting.checks import gap_width, not_negative, probability, whole
-from accounting.composition.any_sequence import sequence_bounds
+from accounting.composition.any_sequence import MOST_RELEASES, sequence_bounds
 from accounting.configuration import Configuration
 from accounting.enclosure import Enclosure
 from accounting.errors import InvalidParameter, TooLarge, Undecided
@@ -74,6 +74,8 @@ class Protocol:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
+        if self.any_sequence:
+            whole("releases", self.releases, least=1, most=MOST_RELEASES)
 
     @property
     def any_sequence(self) -> bool:

@@ -17,7 +17,7 @@ from accounting.proof import Proof, Tier
 from paramsearch import signature
 from paramsearch.auditor import EXIT_CODE, Audit, audit, consistent, read
 from paramsearch.certification import certify, parameters, rescaled
-from paramsearch.display import Fact, claim, claimed, error_of, progress, show, worst_in_words
+from paramsearch.display import Fact, claim, claimed, error_of, progress, show, worst_case
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameter_file import ParameterFile, dumps, save
 
@@ -106,6 +106,7 @@ def _machine(
             {"change": list(pair), "times": times}
             for pair, times in (proof.worst_sequence if proof else ())
         ],
+        "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
         "adjacency": "substitution",
         "max_value": found.mechanism.max_value,
         "dimension": found.mechanism.dimension,
@@ -145,7 +146,7 @@ def _person(
         ),
     )
     if found.proof is not None:
-        yield from _proof(found.proof)
+        yield from _proof(found.proof, any_sequence=found.releases > 1 and not found.same_change)
     if found.verdict != "certified":
         yield "because", found.reason
     if found.satisfied_eps is not None:
@@ -176,7 +177,7 @@ def _person(
         yield "report", str(report)
 
 
-def _proof(proof: Proof) -> Iterator[Fact]:
+def _proof(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
     lower, upper = proof.enclosure.lower, proof.enclosure.upper
     if not proof.exact:
         why = "proved for less noise" if proof.lighter else "more atoms than values"
@@ -188,8 +189,8 @@ def _proof(proof: Proof) -> Iterator[Fact]:
             "delta",
             f"between {at_least(lower)} and {at_most(upper)} at eps = {exactly(proof.eps)}",
         )
-    label = "worst sequence" if proof.worst_sequence else "worst pair"
-    yield label, worst_in_words(proof.worst_pair, proof.worst_sequence)
+    label = "worst sequence" if any_sequence else "worst pair"
+    yield label, worst_case(proof, any_sequence=any_sequence)
     parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
     bits = f", {proof.precision} bits" if proof.precision else ""
     yield "proof", ", ".join(parts) + bits

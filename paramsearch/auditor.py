@@ -34,7 +34,7 @@ from accounting.notary.mechanism import noises
 from accounting.notary.notary import DISJOINT, Report
 from accounting.proof import Proof, Tier, prove, satisfied_eps, unprotected
 from paramsearch.certification import fraction, reassembled
-from paramsearch.display import change_in_words, worst_in_words
+from paramsearch.display import worst_case, worst_in_words
 from paramsearch.honest import as_written, claimed_fraction
 from paramsearch.parameter_file import Certificate, ParameterFile, from_json
 
@@ -197,15 +197,13 @@ def audit(
     if proof.enclosure.upper <= claim_delta:
         return answer("certified", f"delta is at most {at_most(proof.enclosure.upper)}", proof)
     if proof.enclosure.lower > claim_delta:
+        any_sequence = times > 1 and not same_change
         seen = f"delta is at least {at_least(proof.enclosure.lower)} where {worst}"
-        if proof.worst_sequence and proof.sequence_lower > claim_delta:
+        if any_sequence and proof.worst_sequence and proof.sequence_lower > claim_delta:
             seen = f"delta is at least {at_least(proof.sequence_lower)} where {worst}"
-        elif proof.worst_sequence:
-            begin = change_in_words(proof.worst_pair)
-            seen = (
-                f"delta is at least {at_least(proof.enclosure.lower)} where the user chooses every "
-                f"change by what was published before; first {begin}"
-            )
+        elif any_sequence:
+            case = worst_case(proof, any_sequence=True)
+            seen = f"delta is at least {at_least(proof.enclosure.lower)}, with {case}"
         if DISJOINT in proof.covered:
             seen = f"delta is 1 where {worst}, no noise hides it: {unprotected(mechanism)}"
         return answer("violated", seen, proof)

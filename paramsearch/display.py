@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accounting.enclosure import exactly
+from accounting.enclosure import at_least, exactly
 from paramsearch.honest import claimed_fraction, in_words
 
 if TYPE_CHECKING:
+    from accounting.proof import Proof
     from paramsearch.parameter_file import ParameterFile
 
 Fact = tuple[str, str] | tuple[str, str, str]
@@ -31,6 +32,21 @@ def worst_in_words(pair: Sequence[int], sequence: Iterable[tuple[Sequence[int], 
         for change, times in sequence
     ]
     return ", then ".join(made) or change_in_words(pair)
+
+
+def worst_case(proof: Proof, *, any_sequence: bool) -> str:
+    """What attains the lower bound of a proof: a change, a fixed sequence of them, or one that is
+    chosen release after release; then also the fixed one that is worst, with what that attains."""
+    fixed = worst_in_words(proof.worst_pair, proof.worst_sequence)
+    if not any_sequence or (proof.worst_sequence and proof.sequence_lower >= proof.enclosure.lower):
+        return fixed
+    words = (
+        "every change chosen by what was published before; first "
+        f"{change_in_words(proof.worst_pair)}"
+    )
+    if proof.worst_sequence:
+        words += f" (fixed in advance: {fixed}, delta at least {at_least(proof.sequence_lower)})"
+    return words
 
 
 def releases_in_words(releases: int, *, same_change: bool) -> str:

@@ -9,7 +9,7 @@ from accounting.notary.mechanism import Pair
 from accounting.notary.notary import BALL, BALL_2D, DISJOINT
 from accounting.proof import FAST, Proof
 from paramsearch.auditor import Audit, Verdict
-from paramsearch.display import releases_in_words, worst_in_words
+from paramsearch.display import releases_in_words, worst_case
 from paramsearch.honest import in_words
 from paramsearch.parameter_file import ParameterFile
 from paramsearch.problems import Problem
@@ -90,8 +90,9 @@ def _answer(audit: Audit) -> Iterator[Fact]:
         yield "Margin", _margin(audit.delta, low, "above")
     worst = worst_pair(audit)
     if worst is not None:
-        label = "Worst changes" if proof.worst_sequence else "Worst change"
-        yield label, worst_in_words(worst, proof.worst_sequence)
+        any_sequence = audit.releases > 1 and not audit.same_change
+        label = "Worst sequence" if any_sequence else "Worst change"
+        yield label, worst_case(proof, any_sequence=any_sequence)
 
 
 def _margin(claimed: float, bound: float, side: str) -> Html | str:
@@ -123,7 +124,8 @@ def _witness(audit: Audit) -> list[Html]:
     proof, found = audit.proof, audit.satisfied_eps
     if audit.verdict != "violated" or proof is None:
         return []
-    worst = worst_in_words(proof.worst_pair, proof.worst_sequence)
+    any_sequence = audit.releases > 1 and not audit.same_change
+    worst = worst_case(proof, any_sequence=any_sequence)
     if proof.enclosure.lower == 1:
         words = join(
             [
@@ -136,7 +138,7 @@ def _witness(audit: Audit) -> list[Html]:
         return [element("p", "The claimed δ is not what fails: the certificate in the file does.")]
     words = join(
         [
-            f"When {worst}, δ is at least ",
+            f"With {worst}: δ is at least " if any_sequence else f"When {worst}, δ is at least ",
             number(proof.enclosure.lower, 5, "lower"),
             ", more than the ",
             number(audit.delta),

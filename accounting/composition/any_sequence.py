@@ -24,6 +24,7 @@ from accounting.workload import Workload
 
 Report = Callable[[str], None]
 MOST_RELEASES = 10_000
+"""That may have any changes."""
 MOST_STEPS = 32
 """Releases up to which every one is a step of the induction."""
 _BLOCK = 8

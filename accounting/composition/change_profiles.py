@@ -103,19 +103,20 @@ def _plan(
         proved_by = np.unique(np.argmin(above, axis=1))
         high = float(np.minimum(above.min(axis=1), one_top(one, seen)).max())
         # the reversed change has the same losses with the other sign, and e^loss times the mass
-        level = math.log(_OUTSIDE) + float(log_m[:, a].min())
+        own = log_m[:, a]
+        level = math.log(_OUTSIDE) + float(own[np.isfinite(own)].min(initial=0.0))
         drop = (largest - level) / (1 + tilt + tilts)
     gentle = tilts <= _STEEPEST * (1 + tilt)  # steeper ones see outcomes that never happen
     b = int(np.argmin(np.where(np.isfinite(drop) & gentle, drop, math.inf)))
     low, high = -float(drop[b]) * widened, high * widened
     cells = (high - low) / step + 4 * look.splits / releases + 8
-    size = 1 << max(8, math.ceil(math.log2(cells)))
     most = MEMORY_LIMIT // (16 * (one.factors + 64))
-    if size > most:
+    if not cells <= most / 2:
         raise TooLarge(
-            f"the losses of {one.pairs:,} changes need a grid of {size:,} points, and "
-            f"{MEMORY_LIMIT >> 20} MiB hold {most:,}: ask for a larger eps or delta"
+            f"the losses of {one.pairs:,} changes need a grid of {cells:,.0f} points, and "
+            f"{MEMORY_LIMIT >> 20} MiB hold {most // 2:,}: ask for a larger eps or delta"
         )
+    size = 1 << max(8, math.ceil(math.log2(cells)))
     origin = math.floor(low / step) - 2
     proved_by = np.unique(
         np.concatenate([proved_by[proved_by > a][:: len(proved_by) // 8 + 1], [a + 1, a + 2]])

@@ -79,6 +79,8 @@ class DominatingPair:
         """The tilt under which ``times`` losses add up to about ``eps``."""
 
         losses = self.losses
+        if not self.mass.any():
+            return 1.0
 
         def mean(tilt: float) -> float:
             tilted = self._log_mass + tilt * losses
@@ -210,11 +212,15 @@ class DominatingPair:
         """log of the mass tilted by e^{tilt * loss}; an estimate."""
         tilted = self._log_mass + tilt * self.losses
         peak = float(tilted.max())
+        if peak == -math.inf:
+            return peak
         return peak + math.log(float(np.exp(tilted - peak).sum()))
 
     def shortened(self, tilt: float, tolerance: float, spare: float) -> DominatingPair:
         """Without the lowest losses, whose tilted mass is far below ``tolerance``, and without the
         highest ones, which become infinite with a mass of about ``spare``."""
+        if not self.mass.any():
+            return self
         tilted = self._log_mass + tilt * multiples(0, len(self.mass), self.step)
         weight = np.cumsum(np.exp(tilted - tilted.max()))
         first = int(np.searchsorted(weight, 1e-3 * tolerance * weight[-1]))

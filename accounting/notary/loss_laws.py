@@ -161,6 +161,8 @@ def cut_for(law: Factor, h: arb, *, eps: float, times: int, share: float) -> Cut
     """The tilt under which ``times`` losses add up to eps, and tails that hardly matter then."""
     mass = np.array([float(coefficient.mid()) for coefficient in law.poly.coeffs()])
     losses = multiples(law.base, len(mass), float(h.mid()))
+    if not mass.any():
+        return Cut(1.0, share, 0.0)
     with np.errstate(divide="ignore"):
         log_mass = np.log(mass)
     low, high = 0.0, 1e5

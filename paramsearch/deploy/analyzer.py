@@ -34,6 +34,7 @@ _LARGEST_TABLE = 1 << 14
 """Symbols up to which each is counted; beyond it values are added up."""
 _LARGEST_DIMENSION = 1 << 27
 _EXACT_DOUBLES = 1 << 53
+_LARGEST_STEPS = 1 << 62
 
 
 class NotMessages(AccountingError):
@@ -215,6 +216,8 @@ class Analyzer:
         """Where the sums are that many steps further, rounded outwards; 0 is the estimate."""
         outside = math.copysign(math.inf, steps)
         if not self.reals:
+            if abs(steps) > _LARGEST_STEPS:
+                raise InvalidParameter("the noise of this file is beyond what can be counted")
             found = np.asarray(self.sums + steps, np.float64)
             inexact = (np.abs(found) >= _EXACT_DOUBLES) & (steps != 0)
             return np.where(inexact, np.nextafter(found, outside), found)

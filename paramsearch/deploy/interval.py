@@ -43,6 +43,7 @@ from functools import cache
 
 import numpy as np
 
+from accounting.errors import InvalidParameter
 from paramsearch.parameter_file import ParameterFile
 
 _LARGEST_SUPPORT = 1 << 21
@@ -66,6 +67,11 @@ class CentralNoise:
         self.r = float(exact) * _ABOVE
         self.q = float(Fraction(file.central.p))
         self._odd = float(1 - Fraction(file.central.p))
+        if not (0 < self.q < 1 and 0 < self._odd < 1 and math.isfinite(self.r)):
+            raise InvalidParameter(
+                f"the file has central noise with p = {file.central.p:.40}, too close to 0 or 1 "
+                "for an interval: take a p further away from them"
+            )
         self.loss = -math.log1p(-self._odd)
         spread = math.sqrt(2 * _DEPTH * self.r) + _DEPTH
         self._mode = max(0, math.floor((self.q * self.r - 1) / self._odd))
