@@ -167,7 +167,8 @@ def _person(
         yield (
             "cost",
             f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
-            f"{cost.bits_per_user:.6g} bits per user (n = {document.problem.n:,})",
+            f"{cost.bits_per_user:.6g} bits per user (n = {document.problem.n:,})"
+            + (" in each release" if document.problem.releases > 1 else ""),
         )
         yield "error", error_of(document)
         yield "sha256", document.sha256

@@ -133,7 +133,11 @@ def audit(
     )
     if own is not None and releases is None and own.same_change:
         same_change = True
-    same_change = same_change and times > 1
+    if same_change and times == 1:
+        raise InvalidParameter(
+            "--same-change says which changes several releases cover, and this is one release: "
+            "give --releases, or leave it out"
+        )
     share = fraction(honest if honest is not None else own.honest if own else 1.0)
     gap = gap_width(gap)
     deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf

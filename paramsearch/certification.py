@@ -20,7 +20,7 @@ from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
 from accounting.notary.balls import above, ball, ceil, precision
 from accounting.notary.notary import Report
 from accounting.proof import Proof, Tier, prove, unprotected
-from paramsearch.display import worst_in_words
+from paramsearch.display import worst_case
 from paramsearch.honest import as_written, claimed_fraction
 from paramsearch.parameter_file import (
     AtomNoise,
@@ -272,13 +272,14 @@ def certify(
     except TooLarge as error:
         raise Undecided(str(error)) from error
     bounds = f"delta at eps = {exactly(problem.eps)} lies in {proof.enclosure}"
-    worst = worst_in_words(proof.worst_pair, proof.worst_sequence)
+    any_sequence = problem.releases > 1 and not problem.same_change
+    worst = worst_case(proof, any_sequence=any_sequence)
     if proof.enclosure.lower == 1:
         raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
     if proof.enclosure.lower > problem.delta:
         raise Violated(
-            f"{bounds}, above the claimed {problem.delta!r}: too much is given away where {worst}; "
-            + remedy(mechanism, problem.eps)
+            f"{bounds}, above the claimed {problem.delta!r}: too much is given away "
+            f"{'with' if any_sequence else 'where'} {worst}; " + remedy(mechanism, problem.eps)
         )
     if proof.enclosure.upper > problem.delta:
         raise Undecided(
@@ -295,7 +296,7 @@ def remedy(mechanism: Mechanism, eps: float) -> str:
         if central > ball(eps):
             half = " / 2, since a change touches two coordinates" if mechanism.dimension > 1 else ""
             return f"take eps_central below eps{half}, or claim a larger delta"
-    return "add noise, or claim a larger delta"
+    return "add noise, or claim a larger eps or delta, or fewer releases if there are several"
 
 
 def certificate_of(proof: Proof, problem: Problem) -> Certificate:

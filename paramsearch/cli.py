@@ -20,7 +20,7 @@ import typer
 from accounting import AccountingError, Undecided, Violated
 from paramsearch import cli_deploy, cli_search, cli_table
 from paramsearch import profile as profiles
-from paramsearch.cli_options import Gap, Machine, SameChange, Tier
+from paramsearch.cli_options import Gap, Machine, SameChange, Tier, check_same_change
 
 if TYPE_CHECKING:
     from accounting import proof
@@ -78,6 +78,7 @@ def profile(
 
     Adjacency is substitution: one user's input changes from any value to any other.
     """
+    check_same_change(same_change, releases)
     raise typer.Exit(
         profiles.run(
             config,
@@ -126,6 +127,7 @@ def audit(
     """
     from paramsearch.audit_command import run_audit
 
+    check_same_change(same_change, releases)
     raise typer.Exit(
         run_audit(
             file,
@@ -173,6 +175,7 @@ def certify(
     """
     from paramsearch.audit_command import run_certify
 
+    check_same_change(same_change, 1 if releases is None else releases)
     raise typer.Exit(
         run_certify(
             config,

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from accounting.errors import InvalidParameter
+
 Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
 Tier = Annotated[
     str,
@@ -23,4 +25,15 @@ SameChange = Annotated[
         help="Cover several releases only for a user who makes the same change in every one.",
     ),
 ]
+
+
+def check_same_change(same_change: bool, releases: int | None) -> None:
+    """It says nothing about a single release."""
+    if same_change and releases == 1:
+        raise InvalidParameter(
+            "--same-change says which changes several releases cover, and this is one release: "
+            "give --releases, or leave it out"
+        )
+
+
 Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from paramsearch.cli_options import Machine, SameChange, Tier
+from paramsearch.cli_options import Machine, SameChange, Tier, check_same_change
 
 if TYPE_CHECKING:
     from accounting import proof
@@ -80,6 +80,7 @@ def generate(
     from paramsearch.generation import Method, Request
     from paramsearch.search import target
 
+    check_same_change(same_change, releases)
     request = Request(
         n=n,
         eps=eps,
@@ -238,6 +239,7 @@ def generate_sparse(
         raise InvalidParameter(
             f"dimension = {dimension} must be at least 2; paramsearch generate is for numbers"
         )
+    check_same_change(same_change, releases)
     request = Request(
         n=n,
         eps=eps,

@@ -95,12 +95,13 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
     assert certificate is not None
     yield "certified", claimed(file), "bold green"
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
+    scope = "all" if problem.releases == 1 else "each release"
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
     yield "delta", f"{bounds} at eps = {exactly(problem.eps)}"
     yield (
         "cost",
-        f"{cost.noise_messages:,.1f} noise messages in all; {cost.messages_per_user:.6g} messages "
-        f"and {cost.bits_per_user:.6g} bits per user (n = {problem.n:,})",
+        f"{cost.noise_messages:,.1f} noise messages in {scope}; {cost.messages_per_user:.6g} "
+        f"messages and {cost.bits_per_user:.6g} bits per user (n = {problem.n:,})",
     )
     yield "error", error_of(file)
     sizes = sorted(len(entry.atom) for entry in file.atoms)

@@ -215,6 +215,26 @@ def test_what_several_releases_cannot_be_asked() -> None:
         prove(mechanism, 1.0, releases=10_001)
 
 
+def test_the_worst_case_is_said_with_what_it_attains() -> None:
+    path = str(EXAMPLES / "same_change_3_2_1e-6.json")
+    shown = CliRunner().invoke(app, ["audit", path, "--releases", "2", "--delta", "1e-5"]).stdout
+    assert "every change chosen by what was published before; first input" in shown
+    assert "delta at least 7.0" in shown  # of the sequence that is fixed in advance
+    done = CliRunner().invoke(app, ["audit", path, "--releases", "2", "--delta", "1e-5", "--json"])
+    data = json.loads(done.stdout)
+    assert 7.0e-6 < data["worst_sequence_delta_lower"] < 7.1e-6 < data["delta_lower"]
+    assert sum(step["times"] for step in data["worst_sequence"]) == 2
+
+
+def test_the_same_change_of_one_release_is_refused() -> None:
+    example = str(EXAMPLES / "sum_to_2.json")
+    for command in (["profile", example], ["audit", example], ["certify", example, "-o", "x.json"]):
+        failed = CliRunner().invoke(app, [*command, "--same-change"])
+        assert failed.exit_code != 0
+        assert isinstance(failed.exception, InvalidParameter)
+        assert "--same-change" in str(failed.exception)
+
+
 def test_generated_files_cover_any_sequence() -> None:
     made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=2, releases=2, tries=2)).file
     assert made.format == "correlated-noise-parameters/3"
