@@ -87,7 +87,7 @@ class PairTerms:
                 gap = other - plan.tilt
                 if gap * side > 0:
                     edge = high if side > 0 else low
-                    size = sizes[:, 0] + sizes[:, j] + (other + plan.tilt) * abs(edge) + 64
+                    size = sizes[:, 0] + sizes[:, j] + (abs(other) + plan.tilt) * abs(edge) + 64
                     with np.errstate(invalid="ignore", over="ignore"):
                         value = np.exp(
                             log_moment[:, j] - base - gap * edge + summed * size + inexact

@@ -98,6 +98,8 @@ def sequence_bounds(
     ``claim`` the grid is not refined further than to a percent.
     """
     watch = report or (lambda _: None)
+    if releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps:  # exact_view.md, Lemma 5
+        return SequenceBounds(0.0, 0.0, ((0, releases),), True, (0,))
     upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
     witness: tuple[Times, ...] = ()
     founders: tuple[int, ...] = ()

@@ -27,11 +27,14 @@ from accounting.workload import Workload
 
 _BLOCK = 32
 """Changes whose laws are in memory at a time."""
+_SMALLEST_NORMAL = 2.3e-308
 _OUTSIDE = 1e-11
 """Share of the tilted mass of one release that the window may leave out, by the coarse survey."""
 
 _SMALL_NEXT_TO_IT = 9.0
 """In logarithms."""
+_LEAST = 0.25
+"""How far the window reaches on either side of 0 at least."""
 _WIDENINGS = 5
 _STEEPEST = 4.0
 """Of the tilts that place the lower end of the window, relative to 1 + the tilt in use."""
@@ -108,7 +111,7 @@ def _plan(
         drop = (largest - level) / (1 + tilt + tilts)
     gentle = tilts <= _STEEPEST * (1 + tilt)  # steeper ones see outcomes that never happen
     b = int(np.argmin(np.where(np.isfinite(drop) & gentle, drop, math.inf)))
-    low, high = -float(drop[b]) * widened, high * widened
+    low, high = min(-float(drop[b]), -_LEAST) * widened, max(high, _LEAST) * widened
     cells = (high - low) / step + 4 * look.splits / releases + 8
     most = MEMORY_LIMIT // (16 * (one.factors + 64))
     if not cells <= most / 2:
@@ -181,11 +184,13 @@ class _Inverse:
         with np.errstate(over="ignore"):
             scale = np.exp(plan.tilt * (terms.eps_up - self.loss)) * (1 + inexact)
         lift = 2.001 * float(terms.eta.max(initial=0.0))
+        # a number that underflows stands for at most the smallest normal one
+        scale_up = np.maximum(terms.scale_up, _SMALLEST_NORMAL)
         for i, q in enumerate(pairs):
             mass = np.maximum(law[i], 0.0) + self.error[q]
             with np.errstate(over="ignore", invalid="ignore"):
-                mass = np.minimum(mass * (terms.scale_up[q] * scale), 1.0)
-                aside = (terms.scale_up[q] * self.peak * terms.outside[q] + terms.below[q]) * scale
+                mass = np.minimum(mass * (scale_up[q] * scale), 1.0)
+                aside = (scale_up[q] * self.peak * terms.outside[q] + terms.below[q]) * scale
             pair = DominatingPair(plan.step, plan.origin, mass, 0.0)
             value = pair.profile(plan.origin, n, lift) + np.where(np.isnan(aside), 1.0, aside)
             out[i] = np.minimum((value + terms.not_kept[q]) * (1 + 1e-11), 1.0)

@@ -57,11 +57,11 @@ def convex_masses(value: FloatArray, step: float, mass: FloatArray) -> None:
     mass[:] = 0.0
     for i in range(top):
         b = node[i]
-        right = 0.0
+        right = far = 0.0
         if i + 1 < top:
-            c = node[i + 1]
-            right = (value[b] - value[c]) / math.expm1((c - b) * step)
-        size = 32.0 * 2.0**-53 * (abs(left[i]) + abs(right))
+            far = (node[i + 1] - b) * step
+            right = (value[b] - value[node[i + 1]]) / math.expm1(far)
+        size = 2.0**-53 * (32.0 * abs(left[i]) + (32.0 + 4.0 * far) * abs(right))
         mass[b] = max(left[i] - right, 0.0) + size
 
 

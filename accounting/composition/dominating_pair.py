@@ -19,6 +19,8 @@ from accounting.noise import UNIT_ROUNDOFF
 
 LARGEST_LAW = 1 << 23
 """Grid points of one law; a composition needs about ten arrays of this size."""
+_OUTWEIGHED = 9.0
+"""Logarithm of what is small next to a mass at infinity."""
 _UP = 1 + 1e-11
 """Covers the relative errors of an exponential of moderate size and of a few operations."""
 
@@ -63,9 +65,11 @@ class DominatingPair:
         return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
     def profile(self, first: int, count: int, lift: float = 0.0) -> FloatArray:
-        """Upper bounds of delta at the grid points first, first + 1, ..."""
+        """Upper bounds of delta at the grid points first, first + 1, ..., with all losses raised by
+        ``lift``, less than a step."""
         from accounting.composition.composition_kernels import upward_profile
 
+        assert 0 <= lift < self.step
         mass = np.zeros(max(count, self.base + len(self.mass) - first))
         begin = self.base - first
         inside = self.mass[max(0, -begin) :]
@@ -93,6 +97,10 @@ class DominatingPair:
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if mean(middle) * times < eps else (low, middle)
+        # where what is infinite outweighs the rest, a gentle tilt resolves as much
+        enough = math.log(self.infinite) - _OUTWEIGHED if self.infinite > 0 else -math.inf
+        while high > 0.1 and times * self.log_moment(high / 2) - high / 2 * eps < enough:
+            high /= 2
         return high
 
     @cached_property
@@ -161,8 +169,8 @@ class DominatingPair:
         return DominatingPair.from_profile(value, base=self.base, step=self.step)
 
     def _infinite(self, other: DominatingPair) -> float:
-        either = self.infinite * (other.finite + other.infinite) + self.finite * other.infinite
-        return min(either * _UP, 2.0)
+        whole = max(1.0, self.finite + self.infinite)
+        return min((self.infinite * other.finite + other.infinite * whole) * _UP, 2.0)
 
     def _nothing(self, other: DominatingPair) -> DominatingPair:
         return DominatingPair(self.step, self.base + other.base, np.zeros(1), self._infinite(other))
@@ -191,6 +199,7 @@ class DominatingPair:
         tilt = self.saddle(eps, times)
         log_delta = times * self.log_moment(tilt) - tilt * eps
         spare = 1e-3 * tolerance * math.exp(max(min(log_delta, 0.0), -690.0))
+        sharp = max(tilt, 1.0, 1 / self._deviation(times))
         assert times >= 1
         factor, taken = self.shortened(tilt, tolerance / times, spare / times), 1
         out: DominatingPair | None = None
@@ -205,8 +214,15 @@ class DominatingPair:
             taken *= 2
             factor = factor.shortened(tilt, tolerance * taken / times, spare * taken / times)
             # a coarser step adds variance to each of times / taken factors
-            while (tilt * factor.step) ** 2 * times < 4 * taken * tolerance / 8:
+            while (sharp * factor.step) ** 2 * times < 4 * taken * tolerance / 8:
                 factor = factor.coarser()
+
+    def _deviation(self, times: int) -> float:
+        """The standard deviation of the sum of so many finite losses, but not 0."""
+        total = max(float(self.mass.sum()), 1e-300)
+        mean = float(self.mass @ self.losses) / total
+        variance = float(self.mass @ (self.losses - mean) ** 2) / total
+        return max(math.sqrt(variance * times), self.step)
 
     def log_moment(self, tilt: float) -> float:
         """log of the mass tilted by e^{tilt * loss}; an estimate."""

@@ -16,6 +16,7 @@ import numpy as np
 from flint import arb
 
 from accounting.arrays import FloatArray, multiples
+from accounting.clock import check_time
 from accounting.notary.balls import above, ball, below, floor
 from accounting.notary.factors import Factor
 
@@ -61,6 +62,7 @@ class _Chances:
 
     def before(self, labels: Labels) -> _Chances:
         """One release earlier, if that makes this change."""
+        check_time()
         first = _convolved(labels.first, self.first, self.at_least) + labels.certain
         second = _convolved(labels.second, self.second, self.at_most) + labels.unknown
         terms = len(labels.first) + len(self.first) + 16

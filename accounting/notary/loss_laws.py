@@ -14,9 +14,12 @@ import numpy as np
 from flint import arb, arb_poly
 
 from accounting.arrays import FloatArray, multiples
+from accounting.clock import check_time
 from accounting.notary.balls import above, floor
 from accounting.notary.factors import Factor
 
+_OUTWEIGHED = 9.0
+"""Logarithm of what is small next to a mass at infinity."""
 _ROUNDING = 1e-13
 """More than the absolute rounding error of a few operations with numbers up to 1."""
 
@@ -40,6 +43,7 @@ class Profile:
 
 def profile(law: Factor, h: arb) -> Profile:
     """delta at every grid point from the law's lowest loss on, rounded up."""
+    check_time()
     decay = (-h).exp()
     rise = 1 - decay
     at_least, beyond = arb(0), law.infinite
@@ -74,6 +78,7 @@ def delta(law: Factor, eps: arb, h: arb) -> arb:
 
 def composed(law: Factor, later: Factor) -> Factor:
     """The product of two laws, of any total mass (notary.md, Lemma 8)."""
+    check_time()
     whole = (law.poly(arb(1)) + law.infinite).max(arb(1))
     infinite = law.infinite * later.poly(arb(1)) + later.infinite * whole
     return Factor(law.base + later.base, law.poly * later.poly, infinite)
@@ -172,10 +177,18 @@ def cut_for(law: Factor, h: arb, *, eps: float, times: int, share: float) -> Cut
         weight = np.exp(tilted - tilted.max())
         reached = float(weight @ losses / weight.sum()) * times >= eps
         low, high = (low, middle) if reached else (middle, high)
-    tilted = log_mass + high * losses
-    log_moment = float(tilted.max() + np.log(np.exp(tilted - tilted.max()).sum()))
-    delta_of_all = math.exp(max(min(times * log_moment - high * eps, 0.0), -600.0))
-    return Cut(high, share, share * delta_of_all)
+
+    def chernoff(tilt: float) -> float:
+        tilted = log_mass + tilt * losses
+        peak = float(tilted.max())
+        return times * (peak + math.log(float(np.exp(tilted - peak).sum()))) - tilt * eps
+
+    # where what is infinite outweighs the rest, a gentle tilt resolves as much
+    infinite = above(law.infinite)
+    enough = math.log(infinite) - _OUTWEIGHED if infinite > 0 else -math.inf
+    while high > 0.1 and chernoff(high / 2) < enough:
+        high /= 2
+    return Cut(high, share, share * math.exp(max(min(chernoff(high), 0.0), -600.0)))
 
 
 def coarser(law: Factor, h: arb) -> Factor:
@@ -208,7 +221,7 @@ def power(law: Factor, h: arb, times: int, cut: Cut) -> tuple[Factor, arb]:
             assert out is not None
             return out, out_step
         law, taken = composed(law, law), 2 * taken
-        while (_COARSEST * cut.tilt * float(h.mid())) ** 2 * times < taken:
+        while (_COARSEST * max(cut.tilt, 1.0) * float(h.mid())) ** 2 * times < taken:
             law, h = coarser(law, h), 2 * h
 
 
