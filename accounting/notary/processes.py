@@ -30,6 +30,10 @@ def _run(item: Any) -> Any:
     return _task(item)
 
 
+def _run_all(items: Sequence[Any]) -> list[Any]:
+    return [_run(item) for item in items]
+
+
 def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``task`` of every item, in order.
 
@@ -46,10 +50,12 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
         context = multiprocessing.get_context("fork")
         chunk = max(1, min(256, len(items) // (8 * workers)))
         with ProcessPoolExecutor(workers, context, initializer=_ignore_interrupts) as pool:
+            begins = range(0, len(items), chunk)
+            futures = [pool.submit(_run_all, items[i : i + chunk]) for i in begins]
             try:
-                return list(pool.map(_run, items, chunksize=chunk))
+                return [result for future in futures for result in future.result()]
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+                # nothing is cancelled: that would make the pool's own thread fail, and say so
                 for child in set(multiprocessing.active_children()) - others:
                     child.terminate()
                 raise
