@@ -35,6 +35,8 @@ _SMALL_NEXT_TO_IT = 9.0
 """In logarithms."""
 _LEAST = 0.25
 """How far the window reaches on either side of 0 at least."""
+_LARGEST_EXPONENT = 600.0
+"""Of e^{-tilt * loss} for the negative tilts."""
 _WIDENINGS = 5
 _STEEPEST = 4.0
 """Of the tilts that place the lower end of the window, relative to 1 + the tilt in use."""
@@ -125,13 +127,16 @@ def _plan(
         np.concatenate([proved_by[proved_by > a][:: len(proved_by) // 8 + 1], [a + 1, a + 2]])
     )
     higher = tilts[proved_by[proved_by < len(tilts)]]
+    lower = -1 - tilts[b] * np.array([1.0, 0.5, 0.2, 0.0])
+    reach = max(float(seen.top.max(initial=0.0)), float(seen.central_top.max(initial=0.0)))
+    lower = lower[-lower * (reach - 2 * low + 2) < _LARGEST_EXPONENT]
     return Plan(
         eps=max(abs(origin), abs(origin + size)) * step,
         step=step,
         size=size,
         origin=origin,
         tilt=tilt,
-        others=np.concatenate([-1 - tilts[b] * np.array([1.0, 0.5, 0.2, 0.0]), higher]),
+        others=np.concatenate([lower, higher]),
         first=math.floor((2 * low - 1) / step),
         top=seen.top,
         central_top=seen.central_top,
