@@ -304,9 +304,12 @@ def expected_messages(file: ParameterFile, users: int) -> int:
     steepest = min(-math.log(p) / size for size, _, p in parts)
 
     def bound(s: float) -> float:
+        grown = [p * math.exp(s * size) for size, _, p in parts]
+        if max(grown) >= 1:  # by rounding, where p is next to 1
+            return math.inf
         moment = sum(
-            share * r * (math.log1p(-p) - math.log1p(-p * math.exp(s * size)))
-            for size, r, p in parts
+            share * r * (math.log1p(-p) - math.log1p(-more))
+            for (_, r, p), more in zip(parts, grown, strict=True)
         )
         return (moment - math.log(IMPLAUSIBLE)) / s
 
