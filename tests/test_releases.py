@@ -21,6 +21,7 @@ from accounting import (
     Protocol,
 )
 from accounting.composition.any_sequence import sequence
+from accounting.configuration import Proposal
 from accounting.evaluate import evaluate
 from accounting.notary import Notary
 from accounting.proof import prove, satisfied_eps
@@ -192,6 +193,27 @@ def test_vectors_may_move_differently_in_every_release() -> None:
     four = Protocol(flat, 4).delta(1.2, gap=1e-2)
     assert vector.enclosure.lower <= four.enclosure.upper
     assert any(len(pair) == 4 for pair, _ in vector.worst_sequence)
+
+
+@pytest.mark.parametrize(
+    ("noise", "eps_central", "releases", "eps"),
+    [
+        ((0.3, 0.2), 2.0, 2, 3.0),  # finite losses cannot reach eps: what is infinite decides
+        ((0.3, 0.2), 2.0, 3, 5.0),
+        ((1e-8, 1e-8), 1.0, 9, 1.0),  # hardly any loss is finite
+    ],
+)
+def test_where_finite_losses_do_not_decide(
+    noise: tuple[float, float], eps_central: float, releases: int, eps: float
+) -> None:
+    atoms = [{"atom": [-1, 1], "r": noise[0], "p": noise[1]}]
+    proposal = Proposal.of({"max_value": 1, "eps_central": eps_central, "atoms": atoms})
+    fast = Protocol(proposal.configuration(), releases).delta(eps, gap=1e-2).enclosure
+    assert fast.upper - fast.lower <= 1e-2 * fast.upper
+    mechanism = mechanism_of(proposal)
+    ball = Notary(mechanism, releases).enclose(eps, gap=1e-2, claim=0.5).enclosure
+    assert ball.lower <= fast.upper
+    assert fast.lower <= ball.upper
 
 
 def test_epsilon_and_profile_of_any_sequence() -> None:

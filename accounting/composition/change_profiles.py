@@ -129,7 +129,8 @@ def _plan(
     higher = tilts[proved_by[proved_by < len(tilts)]]
     lower = -1 - tilts[b] * np.array([1.0, 0.5, 0.2, 0.0])
     reach = max(float(seen.top.max(initial=0.0)), float(seen.central_top.max(initial=0.0)))
-    lower = lower[-lower * (reach - 2 * low + 2) < _LARGEST_EXPONENT]
+    width = reach + 2 * seen.reach - 2 * low + 2
+    lower = lower[-lower * width < _LARGEST_EXPONENT]
     return Plan(
         eps=max(abs(origin), abs(origin + size)) * step,
         step=step,
