@@ -52,7 +52,7 @@ class Truth:
         weight = (1 - q) ** (2 * r) * q**d * mp.rf(r, d) / mp.factorial(d)
         return weight * mp.hyp2f1(r, r + d, d + 1, q * q)
 
-    @cache  # noqa: B019
+    @cache  # noqa: B019 - as above
     def above(self, t: int) -> mpf:
         """P(Z > t)."""
         if t < 0:

@@ -32,12 +32,13 @@ _OUTSIDE = 1e-11
 """Share of the tilted mass of one release that the window may leave out, by the coarse survey."""
 
 _SMALL_NEXT_TO_IT = 9.0
-"""In logarithms."""
+"""Logarithm of the factor by which Chernoff's bound may lie below the divergence that is seen."""
 _LEAST = 0.25
 """How far the window reaches on either side of 0 at least."""
 _LARGEST_EXPONENT = 600.0
 """Of e^{-tilt * loss} for the negative tilts."""
 _WIDENINGS = 5
+"""How often a window that leaves out too much is made wider."""
 _STEEPEST = 4.0
 """Of the tilts that place the lower end of the window, relative to 1 + the tilt in use."""
 
