@@ -12,10 +12,8 @@ error are inside.  The proofs are beside the modules: exact_view.md, discretisat
 floating_point.md.  Importing this package does not import numba; the first evaluation does.
 """
 
-from accounting.composition_bound import CompositionBound, composition_bound
-from accounting.configuration import Configuration, load, loads
-from accounting.enclosure import Enclosure
-from accounting.errors import (
+from accounting.base.enclosure import Enclosure
+from accounting.base.errors import (
     AccountingError,
     InvalidConfiguration,
     InvalidFamily,
@@ -24,10 +22,12 @@ from accounting.errors import (
     Undecided,
     Violated,
 )
-from accounting.family import Family, greedy, halves, hubs, ones, radix
-from accounting.hockey_stick import LinearQueries, product_divergence
-from accounting.negative_binomial import NegativeBinomial
-from accounting.noise import NoiseSum
+from accounting.evaluator.hockey_stick import LinearQueries, product_divergence
+from accounting.evaluator.paper_bound import CompositionBound, composition_bound
+from accounting.model.configuration import Configuration, load, loads
+from accounting.model.family import Family, greedy, halves, hubs, ones, radix
+from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.noise import NoiseSum
 from accounting.protocol import Delta, Protocol
 
 __all__ = [

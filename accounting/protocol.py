@@ -13,19 +13,19 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.arrays import FloatArray, IntArray
-from accounting.checks import gap_width, not_negative, probability, whole
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.enclosure import Enclosure
+from accounting.base.errors import InvalidParameter, TooLarge, Undecided
+from accounting.base.validation import gap_width, not_negative, probability, whole
 from accounting.composition.any_sequence import MOST_RELEASES, sequence_bounds
-from accounting.configuration import Configuration
-from accounting.enclosure import Enclosure
-from accounting.errors import InvalidParameter, TooLarge, Undecided
-from accounting.evaluate import evaluate
-from accounting.family import UNIT
-from accounting.negative_binomial import NegativeBinomial
-from accounting.noise import NoiseSum
-from accounting.pair_terms import Bounds
-from accounting.pairs import differences, labels, protocol_workload, with_moves
-from accounting.workload import Workload
+from accounting.evaluator.build_view_pairs import differences, labels, protocol_workload, with_moves
+from accounting.evaluator.evaluate import evaluate
+from accounting.evaluator.pair_error_terms import Bounds
+from accounting.evaluator.view_pairs import Workload
+from accounting.model.configuration import Configuration
+from accounting.model.family import UNIT
+from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.noise import NoiseSum
 
 Report = Callable[[str], None]
 LARGEST_VALUE = 4096

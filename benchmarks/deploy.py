@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from paramsearch import Request, generate
 from paramsearch.deploy import Analyzer, Randomizer, SeededBits
-from paramsearch.deploy.reading import portions
-from paramsearch.parameter_file import ParameterFile
+from paramsearch.deploy.message_files import portions
+from paramsearch.parameters.parameter_file import ParameterFile
 
 
 def parameters(users: int, max_value: int) -> ParameterFile:

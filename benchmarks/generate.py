@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paramsearch.comparison import name_of
-from paramsearch.search import paper
+from paramsearch.search import paper_parameters as paper
 from paramsearch.search.target import Target
 
 EPS, DELTA, N = 1.0, 1e-6, 1_000_000

@@ -37,8 +37,8 @@ from accounting import (
     hubs,
     ones,
 )
-from accounting.estimate import Estimator
-from accounting.family import UNIT
+from accounting.estimator.estimate import Estimator
+from accounting.model.family import UNIT
 
 EPS, EPS_CENTRAL, R, GAP, TARGET = 1.0, 0.9, 12.0, 0.01, 1e-6
 SIZES, LARGE = (5, 20, 50, 200), 1000

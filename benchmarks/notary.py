@@ -19,8 +19,8 @@ from flint import arb, arb_poly
 from growth import EPS, EPS_CENTRAL, SCALES, configuration
 
 from accounting import Protocol
+from accounting.base.balls import precision
 from accounting.notary import ExactCentral, ExactNoise, Mechanism, Notary
-from accounting.notary.balls import precision
 
 LENGTH, SAMPLE, BITS = 8192, 20_000, 128
 

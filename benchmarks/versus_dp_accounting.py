@@ -39,7 +39,7 @@ from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from accounting import Enclosure, LinearQueries, NegativeBinomial, product_divergence
-from accounting.arrays import FloatArray
+from accounting.base.arrays import FloatArray
 
 # r about 11 and means between 400 and 1200 with a true divergence of 1.5129e-6: the first mean was
 # found by bisection with product_divergence, the others were picked

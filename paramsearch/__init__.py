@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paramsearch.auditor import Audit, audit, read
-    from paramsearch.certification import certify, parameters
-    from paramsearch.generation import Request, generate
-    from paramsearch.parameter_file import ParameterFile, load, save
+    from paramsearch.certification.audit import Audit, audit, read
+    from paramsearch.generation.generate import Request, generate
+    from paramsearch.parameters.assembly import certify, parameters
+    from paramsearch.parameters.parameter_file import ParameterFile, load, save
     from paramsearch.tables.lookup import Table
 
 __all__ = [
@@ -34,17 +34,17 @@ __all__ = [
     "save",
 ]
 _HOME = {
-    "Audit": "auditor",
-    "audit": "auditor",
-    "read": "auditor",
-    "certify": "certification",
-    "parameters": "certification",
-    "Request": "generation",
-    "generate": "generation",
-    "ParameterFile": "parameter_file",
+    "Audit": "certification.audit",
+    "audit": "certification.audit",
+    "read": "certification.audit",
+    "certify": "parameters.assembly",
+    "parameters": "parameters.assembly",
+    "Request": "generation.generate",
+    "generate": "generation.generate",
+    "ParameterFile": "parameters.parameter_file",
     "Table": "tables.lookup",
-    "load": "parameter_file",
-    "save": "parameter_file",
+    "load": "parameters.parameter_file",
+    "save": "parameters.parameter_file",
 }
 
 

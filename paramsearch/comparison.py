@@ -8,8 +8,9 @@ from fractions import Fraction
 from functools import cache
 from importlib import resources
 
-from accounting import halves, strict_json
-from accounting.arrays import FloatArray
+from accounting import halves
+from accounting.base import strict_json
+from accounting.base.arrays import FloatArray
 from accounting.baselines import (
     Baseline,
     DiscreteLaplace,
@@ -21,9 +22,9 @@ from accounting.baselines import (
     SplitAndMix,
 )
 from accounting.baselines.correlated import CorrelatedNoise
-from accounting.configuration import Proposal
-from paramsearch.parameter_file import ParameterFile, from_json
-from paramsearch.search import paper
+from accounting.model.configuration import Proposal
+from paramsearch.parameters.parameter_file import ParameterFile, from_json
+from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
 from paramsearch.tables.grid import Cell

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from chromium import Chromium
-from filled import grid_file, run
+from filled import grid_file
+from program import run
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent
 NOTARY = sorted((ROOT / "accounting" / "notary").glob("*.py"))
 NEUTRAL = {"arrays", "checks", "clock", "enclosure", "errors", "parallel", "precision"}
 """Modules of accounting without any evaluation in them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.arrays import IntArray
+from accounting.base.arrays import IntArray
 from accounting.baselines.interface import Problem, Run
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.arrays import IntArray
+from accounting.base.arrays import IntArray
 from accounting.baselines.central import discrete_laplace_mse
 from accounting.baselines.interface import Problem, Run
-from accounting.family import Atom
+from accounting.model.family import Atom
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.arrays import IntArray
+from accounting.base.arrays import IntArray
+from accounting.base.errors import InvalidParameter
 from accounting.baselines.central import discrete_laplace_mse
 from accounting.baselines.interface import Problem, Run
-from accounting.errors import InvalidParameter
 
 
 def messages_needed(n: int, bits: float, sigma: float) -> int:

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from accounting.arrays import IntArray
-from accounting.checks import positive, probability, whole
+from accounting.base.arrays import IntArray
+from accounting.base.validation import positive, probability, whole
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from accounting.arrays import FloatArray, IntArray
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.errors import InvalidParameter
 from accounting.baselines.interface import Problem, Run
-from accounting.errors import InvalidParameter
 
 _TAIL = 1e-20
 _FINEST = 1e-12

@@ -21,10 +21,10 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from accounting.arrays import IntArray
+from accounting.base.arrays import IntArray
+from accounting.base.errors import InvalidParameter
 from accounting.baselines.interface import Problem, Run
 from accounting.baselines.rappor import binomial
-from accounting.errors import InvalidParameter
 
 _FINEST = 1e-6
 

@@ -15,12 +15,12 @@ from itertools import combinations
 
 import numpy as np
 
-from accounting.arrays import FloatArray, multiples
+from accounting.base.arrays import FloatArray, multiples
+from accounting.base.errors import AccountingError, TooLarge, Undecided
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
-from accounting.errors import AccountingError, TooLarge, Undecided
-from accounting.evaluate import evaluate
-from accounting.workload import Workload
+from accounting.evaluator.evaluate import evaluate
+from accounting.evaluator.view_pairs import Workload
 
 Report = Callable[[str], None]
 MOST_RELEASES = 10_000

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accounting import testfunctions
-from accounting.arrays import FloatArray, IntArray, multiples
+from accounting.base.arrays import FloatArray, IntArray, multiples
+from accounting.base.errors import TooLarge
+from accounting.base.threads import in_chunks
 from accounting.composition.dominating_pair import DominatingPair
-from accounting.errors import TooLarge
-from accounting.evaluate import MEMORY_LIMIT, look_closely
-from accounting.noise import UNIT_ROUNDOFF
-from accounting.pair_terms import PairTerms
-from accounting.parallel import in_chunks
-from accounting.spectra import Spectra, transform, twiddles
-from accounting.survey import COARSEST_STEP, Outlook, Plan, Survey
-from accounting.tilting import tilt_factors
-from accounting.workload import Workload
+from accounting.evaluator import bounding_functions as testfunctions
+from accounting.evaluator.evaluate import MEMORY_LIMIT, look_closely
+from accounting.evaluator.grid_plan import COARSEST_STEP, Outlook, Plan, Survey
+from accounting.evaluator.pair_error_terms import PairTerms
+from accounting.evaluator.spectra import Spectra, transform, twiddles
+from accounting.evaluator.tilted_losses import tilt_factors
+from accounting.evaluator.view_pairs import Workload
+from accounting.model.noise import UNIT_ROUNDOFF
 
 _BLOCK = 32
 """Changes whose laws are in memory at a time."""
@@ -176,7 +176,7 @@ class _Inverse:
 
     def _some(self, pairs: IntArray, out: FloatArray) -> None:
         from accounting.composition.composition_kernels import hartley_values, multiply_spectra
-        from accounting.kernels import rfft_rows
+        from accounting.evaluator.kernels import rfft_rows
 
         plan, terms, n = self.plan, self.terms, self.plan.size
         multiply_spectra(

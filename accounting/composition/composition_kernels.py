@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from accounting._jit import kernel
-from accounting.arrays import FloatArray, IntArray
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.jit import kernel
 
 
 @kernel

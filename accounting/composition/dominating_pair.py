@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.arrays import FloatArray, multiples
-from accounting.errors import TooLarge
-from accounting.noise import UNIT_ROUNDOFF
+from accounting.base.arrays import FloatArray, multiples
+from accounting.base.errors import TooLarge
+from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_LAW = 1 << 23
 """Grid points of one law; a composition needs about ten arrays of this size."""
@@ -113,8 +113,8 @@ class DominatingPair:
 
         Any ``tilt`` is sound; errors are small relative to the mass tilted by e^{tilt * loss}.
         """
-        from accounting.kernels import rfft_rows
-        from accounting.spectra import twiddles
+        from accounting.evaluator.kernels import rfft_rows
+        from accounting.evaluator.spectra import twiddles
 
         assert self.step == other.step
         length = len(self.mass) + len(other.mass) - 1

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from accounting.arrays import FloatArray, multiples
-from accounting.clock import check_time
-from accounting.notary.balls import above, ball, below, floor
+from accounting.base.arrays import FloatArray, multiples
+from accounting.base.balls import above, ball, below, floor
+from accounting.base.deadline import check_time
 from accounting.notary.factors import Factor
 
 _UNIT_ROUNDOFF = 2.0**-53

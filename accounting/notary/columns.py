@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from flint import fmpz_mat
 
-from accounting.clock import check_time
-from accounting.errors import TooLarge, Undecided
-from accounting.notary.mechanism import Atom
+from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge, Undecided
+from accounting.model.mechanism import Atom
 from accounting.notary.processes import in_a_process
 
 UNIT: Atom = (-1, 1)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb, arb_poly
 
-from accounting.arrays import FloatArray, IntArray
-from accounting.clock import check_time
-from accounting.errors import TooLarge
-from accounting.notary.balls import ceil, floor
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.balls import ceil, floor
+from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge
 from accounting.notary.tables import NoiseTable, Points
 
 _WIDEST = 2

@@ -13,13 +13,13 @@ from typing import Literal
 
 from flint import arb, arb_poly
 
-from accounting.arrays import FloatArray
-from accounting.clock import check_time
-from accounting.errors import TooLarge, Undecided
-from accounting.notary.balls import floor
+from accounting.base.arrays import FloatArray
+from accounting.base.balls import floor
+from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge, Undecided
+from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
 from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labelled
-from accounting.notary.mechanism import Atom
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 

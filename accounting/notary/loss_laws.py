@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb, arb_poly
 
-from accounting.arrays import FloatArray, multiples
-from accounting.clock import check_time
-from accounting.notary.balls import above, floor
+from accounting.base.arrays import FloatArray, multiples
+from accounting.base.balls import above, floor
+from accounting.base.deadline import check_time
 from accounting.notary.factors import Factor
 
 _OUTWEIGHED = 9.0

@@ -17,15 +17,15 @@ from itertools import chain, starmap
 import numpy as np
 from flint import arb
 
-from accounting.arrays import FloatArray
-from accounting.clock import OutOfTime, check_time, keeps_time
-from accounting.enclosure import Enclosure
-from accounting.errors import TooLarge, Undecided
-from accounting.notary.balls import above, ball, below, precision
+from accounting.base.arrays import FloatArray
+from accounting.base.balls import above, ball, below, precision
+from accounting.base.deadline import OutOfTime, check_time, keeps_time
+from accounting.base.enclosure import Enclosure
+from accounting.base.errors import TooLarge, Undecided
+from accounting.model.mechanism import Atom, Mechanism, Pair
 from accounting.notary.columns import UNIT, Columns, columns, silent_value
 from accounting.notary.factors import TooFine
 from accounting.notary.grid import Change, Grid, Step, change, in_time, label
-from accounting.notary.mechanism import Atom, Mechanism, Pair
 from accounting.notary.processes import in_processes
 from accounting.notary.sequences import SequenceFinding, sequence_bounds
 from accounting.notary.tables import NoiseTable

@@ -9,9 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar, cast
 
-from accounting.clock import check_time, limited, seconds_left
-from accounting.errors import Undecided
-from accounting.parallel import cores
+from accounting.base.deadline import check_time, limited, seconds_left
+from accounting.base.errors import Undecided
+from accounting.base.threads import cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

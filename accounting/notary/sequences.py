@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import arb
 
-from accounting.arrays import FloatArray, multiples
+from accounting.base.arrays import FloatArray, multiples
+from accounting.base.balls import above, below
 from accounting.notary.adaptive import Labels, adaptive_lower
-from accounting.notary.balls import above, below
 from accounting.notary.factors import Factor
 from accounting.notary.grid import Grid, Step, in_time
 from accounting.notary.loss_laws import (

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from accounting.arrays import FloatArray, IntArray
-from accounting.clock import check_time
-from accounting.errors import TooLarge, Undecided
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge, Undecided
 
 LONGEST = 1 << 23
 _LARGEST_P, _SMALLEST_R = 1 - 1e-12, 1e-100

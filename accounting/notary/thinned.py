@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from accounting.arrays import FloatArray
-from accounting.clock import check_time
-from accounting.errors import TooLarge
-from accounting.notary.balls import ball, double
+from accounting.base.arrays import FloatArray
+from accounting.base.balls import ball, double
+from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge
 from accounting.notary.factors import Group, Groups
 from accounting.notary.tables import NoiseTable
 

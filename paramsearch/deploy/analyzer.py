@@ -14,10 +14,10 @@ from itertools import islice
 
 import numpy as np
 
-from accounting.arrays import FloatArray, IntArray
-from accounting.checks import probability, real, whole
-from accounting.errors import AccountingError, InvalidParameter
-from paramsearch.auditor import consistent
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.errors import AccountingError, InvalidParameter
+from accounting.base.validation import probability, real, whole
+from paramsearch.certification.audit import consistent
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.interval import CentralNoise, reach
 from paramsearch.deploy.participation import (
@@ -27,7 +27,7 @@ from paramsearch.deploy.participation import (
     too_few_messages,
     too_few_users,
 )
-from paramsearch.parameter_file import ParameterFile
+from paramsearch.parameters.parameter_file import ParameterFile
 
 _CHUNK = 1 << 16
 _LARGEST_TABLE = 1 << 14

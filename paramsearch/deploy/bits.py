@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 from weakref import WeakSet
 
-from accounting.errors import InvalidParameter
+from accounting.base.errors import InvalidParameter
 
 _CHUNK = 64
 """Bytes that are fetched at once."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from accounting.errors import InvalidParameter
-from paramsearch.parameter_file import ParameterFile
+from accounting.base.errors import InvalidParameter
+from paramsearch.parameters.parameter_file import ParameterFile
 
 Message = tuple[int, int]
 """A coordinate, 0 for integers, and a value."""

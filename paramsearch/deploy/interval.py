@@ -43,8 +43,8 @@ from functools import cache
 
 import numpy as np
 
-from accounting.errors import InvalidParameter
-from paramsearch.parameter_file import ParameterFile
+from accounting.base.errors import InvalidParameter
+from paramsearch.parameters.parameter_file import ParameterFile
 
 _LARGEST_SUPPORT = 1 << 21
 """Masses that are kept in memory; a wider law is bounded by formulas."""

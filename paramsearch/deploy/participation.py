@@ -19,9 +19,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from accounting.errors import AccountingError
-from accounting.family import Atom
-from paramsearch.parameter_file import ParameterFile
+from accounting.base.errors import AccountingError
+from accounting.model.family import Atom
+from paramsearch.parameters.parameter_file import ParameterFile
 
 IMPLAUSIBLE = 1e-9
 """Probability of a false alarm, of each test."""

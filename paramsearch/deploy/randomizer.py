@@ -18,17 +18,17 @@ from numbers import Integral
 
 import numpy as np
 
-from accounting.arrays import IntArray
-from accounting.checks import real, whole
-from accounting.errors import InvalidParameter, TooLarge
-from accounting.family import Atom
-from paramsearch.auditor import consistent
+from accounting.base.arrays import IntArray
+from accounting.base.errors import InvalidParameter, TooLarge
+from accounting.base.validation import real, whole
+from accounting.model.family import Atom
+from paramsearch.certification.audit import consistent
 from paramsearch.deploy.bits import BitSource, SystemBits
-from paramsearch.deploy.chance import Rational, happens, uniform
 from paramsearch.deploy.codec import Codec, Message
-from paramsearch.deploy.laws import Choice, Logarithmic, Poisson
+from paramsearch.deploy.exact_events import Rational, happens, uniform
 from paramsearch.deploy.participation import refuse, too_few_users
-from paramsearch.parameter_file import ParameterFile
+from paramsearch.deploy.samplers import Choice, Logarithmic, Poisson
+from paramsearch.parameters.parameter_file import ParameterFile
 
 _MOST_MESSAGES = 1 << 24
 """At once, in memory."""

@@ -17,17 +17,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from accounting.arrays import FloatArray, IntArray
-from accounting.checks import whole
-from accounting.errors import InvalidParameter
-from accounting.parallel import cores
-from paramsearch.certification import fraction
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.errors import InvalidParameter
+from accounting.base.threads import cores
+from accounting.base.validation import whole
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.participation import part_of, refuse, too_few_users
 from paramsearch.deploy.randomizer import Noise, Randomizer
-from paramsearch.parameter_file import ParameterFile
+from paramsearch.parameters.assembly import fraction
+from paramsearch.parameters.parameter_file import ParameterFile
 
 Way = Literal["users", "aggregate"]
 Values = Literal["uniform", "zero", "largest"]

@@ -10,13 +10,13 @@ from dataclasses import asdict
 from itertools import product
 from typing import Any
 
-from accounting import strict_json
+from accounting.base import strict_json
+from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.baselines.central import discrete_laplace_mse
-from accounting.enclosure import at_least, at_most, exactly
-from accounting.errors import InvalidConfiguration, InvalidParameter
-from paramsearch.auditor import consistent
-from paramsearch.explorer.others import RESPONSE_USERS, Axes, Report, others
-from paramsearch.parameter_file import from_json
+from paramsearch.certification.audit import consistent
+from paramsearch.explorer.baselines import RESPONSE_USERS, Axes, Report, others
+from paramsearch.parameters.parameter_file import from_json
 from paramsearch.tables.index import Row, row_of
 from paramsearch.tables.lookup import Table, shipped
 

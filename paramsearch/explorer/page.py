@@ -11,8 +11,8 @@ import hashlib
 import json
 from importlib import resources
 
+from paramsearch.explorer.baselines import Report
 from paramsearch.explorer.data import data
-from paramsearch.explorer.others import Report
 from paramsearch.tables.lookup import Table
 
 

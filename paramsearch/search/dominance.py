@@ -26,8 +26,8 @@ import numpy as np
 from scipy import optimize
 
 from accounting import Family, Undecided
-from accounting.arrays import FloatArray, IntArray
-from accounting.parallel import cores, in_chunks
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.threads import cores, in_chunks
 
 _SHARPEST = 1e6
 _FACTOR = 3.0

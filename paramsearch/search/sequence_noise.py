@@ -11,13 +11,13 @@ import time
 
 import numpy as np
 
-from accounting.arrays import FloatArray
+from accounting.base.arrays import FloatArray
+from accounting.base.errors import AccountingError
 from accounting.composition.any_sequence import rough_upper
-from accounting.errors import AccountingError
 from accounting.protocol import Protocol
-from paramsearch.search.finish import configuration
-from paramsearch.search.local import Program
-from paramsearch.search.model import Model
+from paramsearch.generation.finish import configuration
+from paramsearch.search.noise_model import Model
+from paramsearch.search.noise_optimizer import Program
 
 _DIFFERENCE = 0.05
 """Of log mean or log r: large next to the noise that grids leave in the bound."""

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from accounting import AccountingError, strict_json
-from accounting.errors import InvalidConfiguration, InvalidParameter
-from paramsearch.auditor import consistent
-from paramsearch.parameter_file import ParameterFile, from_json, load, save
+from accounting import AccountingError
+from accounting.base import strict_json
+from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from paramsearch.certification.audit import consistent
+from paramsearch.parameters.parameter_file import ParameterFile, from_json, load, save
 from paramsearch.tables import index
 from paramsearch.tables.grid import Cell, Grid
 from paramsearch.tables.index import FILES, INDEX, Row

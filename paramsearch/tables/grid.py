@@ -29,13 +29,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from accounting.enclosure import exactly
-from accounting.errors import InvalidConfiguration
-from accounting.proof import Tier
-from accounting.strict_json import read_text
-from paramsearch.generation import DEFAULT_TRIES, Request
-from paramsearch.parameter_file import ParameterFile, refusals
-from paramsearch.search.central import by_fraction
+from accounting.base.enclosure import exactly
+from accounting.base.errors import InvalidConfiguration
+from accounting.base.strict_json import read_text
+from accounting.proof.prove import Tier
+from paramsearch.generation.generate import DEFAULT_TRIES, Request
+from paramsearch.parameters.parameter_file import ParameterFile, refusals
+from paramsearch.search.central_noise import by_fraction
 from paramsearch.search.target import Objective
 
 LARGEST_GRID = 100_000

@@ -14,10 +14,10 @@ from typing import get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from accounting.errors import InvalidConfiguration
-from accounting.strict_json import read_bytes
+from accounting.base.errors import InvalidConfiguration
+from accounting.base.strict_json import read_bytes
 from paramsearch.files import write_atomically
-from paramsearch.parameter_file import ParameterFile
+from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.tables.grid import Cell
 
 INDEX, FILES = "index.parquet", "files"

@@ -15,12 +15,12 @@ from importlib import resources
 from pathlib import Path
 from typing import get_args
 
-from accounting.checks import positive, probability, whole
-from accounting.enclosure import exactly
-from accounting.errors import InvalidConfiguration, InvalidParameter
-from paramsearch.certification import for_users
-from paramsearch.generation import Request
-from paramsearch.parameter_file import ParameterFile, load
+from accounting.base.enclosure import exactly
+from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from accounting.base.validation import positive, probability, whole
+from paramsearch.generation.generate import Request
+from paramsearch.parameters.assembly import for_users
+from paramsearch.parameters.parameter_file import ParameterFile, load
 from paramsearch.search.target import Objective
 from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row

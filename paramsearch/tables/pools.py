@@ -14,8 +14,8 @@ from importlib import metadata
 from multiprocessing import connection
 from typing import Any, Protocol, TypeVar
 
-from accounting.errors import InvalidParameter, Undecided
-from accounting.parallel import cores
+from accounting.base.errors import InvalidParameter, Undecided
+from accounting.base.threads import cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

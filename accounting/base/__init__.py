@@ -1,0 +1,1 @@
+"""What every room may use: arrays, errors, validation, ball arithmetic, threads and deadlines."""

@@ -1,0 +1,82 @@
+"""JSON from outside: UTF-8, of bounded size, no duplicate keys, no NaN or infinity.
+
+Every failure is one InvalidConfiguration that names the source and the cause.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from accounting.base.errors import InvalidConfiguration
+
+LARGEST_FILE = 64 << 20
+
+
+def read(path: Path) -> Any:
+    """The value in a file."""
+    return parse(read_text(path), source=str(path))
+
+
+def read_text(path: Path) -> str:
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidConfiguration(f"{path} is not UTF-8: {error.reason}") from error
+
+
+def read_bytes(path: Path, *, most: int = LARGEST_FILE) -> bytes:
+    """The content of a regular file; a pipe or a device might never begin or never end."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InvalidConfiguration(f"{path} is not a regular file")
+        with open(path, "rb") as stream:
+            content = stream.read(most + 1)
+    except OSError as error:
+        raise InvalidConfiguration(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:  # a name with a null character
+        if isinstance(error, InvalidConfiguration):
+            raise
+        raise InvalidConfiguration(f"cannot read {str(path)!r:.80}: {error}") from error
+    if len(content) > most:
+        size = f"{most >> 20} MiB" if most >> 20 else f"{most >> 10} KiB"
+        raise InvalidConfiguration(f"{path} is larger than {size}")
+    return content
+
+
+def parse(text: str, *, source: str) -> Any:
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(f"{source}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidConfiguration(f"{source} is not JSON: {error}") from error
+
+
+def _no_duplicates(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(items)
+    if len(out) != len(items):
+        ((repeated, _),) = Counter(name for name, _ in items).most_common(1)
+        raise InvalidConfiguration(f"the key {repeated!r} is given twice")
+    return out
+
+
+def _no_constant(name: str) -> Any:
+    raise InvalidConfiguration(f"{name} is not a number here")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise InvalidConfiguration(f"{text[:40]} is not a finite double")
+    return number

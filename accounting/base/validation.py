@@ -1,0 +1,68 @@
+"""Domain checks for numbers that come from outside."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import SupportsFloat
+
+from accounting.base.errors import InvalidParameter
+
+SMALLEST_GAP = 1e-9
+
+
+def real(name: str, value: object) -> float:
+    """A finite float, or an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, str):
+        raise InvalidParameter(f"{name} = {value!r} is not a number")
+    try:
+        number = float(value)
+    except (OverflowError, ValueError, TypeError) as error:
+        raise InvalidParameter(f"{name} = {value!r} is not a finite double") from error
+    if not math.isfinite(number):
+        raise InvalidParameter(f"{name} = {number} is not finite")
+    return number
+
+
+def positive(name: str, value: object) -> float:
+    number = real(name, value)
+    if number <= 0:
+        raise InvalidParameter(f"{name} = {number} must be greater than 0")
+    return number
+
+
+def not_negative(name: str, value: object) -> float:
+    number = real(name, value)
+    if number < 0:
+        raise InvalidParameter(f"{name} = {number} must not be negative")
+    return number
+
+
+def probability(name: str, value: object) -> float:
+    """A number strictly between 0 and 1."""
+    number = real(name, value)
+    if not 0 < number < 1:
+        raise InvalidParameter(f"{name} = {number} must lie strictly between 0 and 1")
+    return number
+
+
+def gap_width(value: object) -> float:
+    """A relative gap between two bounds."""
+    number = real("gap", value)
+    if not SMALLEST_GAP <= number <= 1:
+        raise InvalidParameter(f"gap = {number} must lie between {SMALLEST_GAP} and 1")
+    return number
+
+
+def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, (Integral, float)):
+        raise InvalidParameter(f"{name} = {value!r} is not a whole number")
+    if isinstance(value, float) and not value.is_integer():
+        raise InvalidParameter(f"{name} = {value!r} is not a whole number")
+    number = int(value)
+    if number > most:
+        shown = f"{number:,}" if number < 1 << 64 else "a number of many digits"
+        raise InvalidParameter(f"{name} = {shown} must be at most {most:,}")
+    if number < least:
+        raise InvalidParameter(f"{name} = {number} must be at least {least}")
+    return number

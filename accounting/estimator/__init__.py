@@ -1,0 +1,1 @@
+"""Fast estimates of delta and their gradients, for a search; never for a certificate."""

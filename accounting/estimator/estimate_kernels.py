@@ -1,0 +1,315 @@
+"""Numba kernels of the estimates: nothing here reaches a bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.jit import kernel
+
+ComplexArray = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
+
+
+@kernel
+def noise_tables(
+    mean: FloatArray, r: FloatArray, geometric: FloatArray, start: IntArray, table: FloatArray
+) -> None:
+    """Per noise, table[0] = log f(z), table[1:] = d log f(z) / d(log mean, log r), z = 0, 1, ...
+
+    f is NB(r, mean), plus an independent geometric(g) where g = geometric[i] > 0.
+    """
+    for i in range(mean.size):
+        share = mean[i] / (mean[i] + r[i])
+        log_f = -r[i] * math.log1p(mean[i] / r[i])
+        harmonic = math.log1p(-share) + 1.0
+        g = geometric[i]
+        log_w, mean_w, r_w = -math.inf, 0.0, 0.0
+        for z in range(start[i + 1] - start[i]):
+            if z:
+                log_f += math.log(share * (z - 1 + r[i]) / z)
+                harmonic += 1.0 / (r[i] + z - 1)
+            of_mean = (z - mean[i]) * (1.0 - share)
+            of_r = r[i] * (harmonic - (z + r[i]) / (r[i] + mean[i]))
+            if g == 0.0:
+                log_w, mean_w, r_w = log_f, of_mean, of_r
+            else:  # f_W(z) = (1 - g) f(z) + g f_W(z - 1): scores are averages
+                fresh, kept = math.log1p(-g) + log_f, math.log(g) + log_w
+                top = max(fresh, kept)
+                log_w = top + math.log(math.exp(fresh - top) + math.exp(kept - top))
+                new, old = math.exp(fresh - log_w), math.exp(kept - log_w)
+                mean_w, r_w = new * of_mean + old * mean_w, new * of_r + old * r_w
+            at = start[i] + z
+            table[0, at], table[1, at], table[2, at] = log_w, mean_w, r_w
+
+
+@kernel
+def loss_rows(
+    table: FloatArray,
+    start: IntArray,
+    node: IntArray,
+    width: FloatArray,
+    node_start: IntArray,
+    noise: IntArray,
+    shift: IntArray,
+    step: float,
+    tilt: float,
+    cap: float,
+    bin_width: float,
+    slopes: bool,
+    rows: FloatArray,
+    outliers: FloatArray,
+) -> None:
+    """The tilted loss of each factor (noise, shift) on a periodic grid, by cubic interpolation.
+
+    rows[i, 0] is the measure e^{tilt l} f; with ``slopes``, rows[i, 1 + t] carries its score and
+    rows[i, 3 + t] the derivative of the loss.  Losses above ``cap`` go to bins of
+    ``outliers[i]``: masses under both views and their derivatives; the last bin is infinite loss.
+    """
+    n = rows.shape[2]
+    last = outliers.shape[1] - 1
+    weight = np.empty(4)
+    for i in range(noise.size):
+        rows[i] = 0.0
+        outliers[i] = 0.0
+        base = start[noise[i]]
+        a = shift[i]
+        for k in range(node_start[noise[i]], node_start[noise[i] + 1]):
+            z = base + node[k]
+            mass = width[k] * math.exp(table[0, z])
+            if node[k] + a < 0:
+                outliers[i, last, 0] += mass
+                for t in range(2):
+                    outliers[i, last, 2 + t] += mass * table[1 + t, z]
+                continue
+            loss = table[0, z] - table[0, z + a]
+            if loss > cap:
+                other = mass * math.exp(-loss)
+                bins = (loss - cap) / bin_width  # may be more than any integer
+                b = int(bins) if bins < last - 1 else last - 1
+                outliers[i, b, 0] += mass
+                outliers[i, b, 1] += other
+                for t in range(2):
+                    outliers[i, b, 2 + t] += mass * table[1 + t, z]
+                    outliers[i, b, 4 + t] += other * table[1 + t, z + a]
+                continue
+            x = loss / step
+            cell = math.floor(x)
+            u = x - cell
+            weight[0] = -u * (u - 1.0) * (u - 2.0) / 6.0
+            weight[1] = (u + 1.0) * (u - 1.0) * (u - 2.0) / 2.0
+            weight[2] = -(u + 1.0) * u * (u - 2.0) / 2.0
+            weight[3] = (u + 1.0) * u * (u - 1.0) / 6.0
+            mass *= math.exp(tilt * loss)
+            for c in range(4):
+                at = (int(cell) + c - 1) % n
+                part = mass * weight[c]
+                rows[i, 0, at] += part
+                if slopes:
+                    for t in range(2):
+                        score = table[1 + t, z]
+                        rows[i, 1 + t, at] += part * score
+                        rows[i, 3 + t, at] += part * (score - table[1 + t, z + a])
+
+
+@kernel
+def mix_spectra(
+    spectra: ComplexArray,
+    lowest: int,
+    mix: IntArray,
+    terms: IntArray,
+    step: float,
+    power: ComplexArray,
+    out: ComplexArray,
+) -> None:
+    """The central factors (m, b), sorted by b and then m, from the spectra of the shifts of W.
+
+    ``spectra[t, j]`` belongs to the shift lowest + j; out[t, i] to row i of ``mix``, of which only
+    the cases 0..terms[i], those with the largest losses, are kept.
+    exact_view.md, Theorem 2: w_0 = 1 / (1 + q), w_i = q^i (1 - q) / (1 + q), w_m = q^m / (1 + q).
+    """
+    kinds, width = spectra.shape[0], spectra.shape[2]
+    q = math.exp(-step)
+    first, between = 1.0 / (1.0 + q), (1.0 - q) / (1.0 + q)
+    ratio = np.empty(width, np.complex128)
+    for k in range(width):
+        ratio[k] = q * np.exp(-2.0 * step * power[k])
+    total = np.empty((kinds, width), np.complex128)
+    factor = np.empty(width, np.complex128)
+    done = 0  # terms 0..done of the sum are in
+    for i in range(mix.shape[0]):
+        m, b = mix[i]
+        last = min(terms[i], m - 1)
+        if i == 0 or mix[i - 1, 1] != b or last < done:
+            for k in range(width):
+                factor[k] = 1.0
+                for t in range(kinds):
+                    total[t, k] = first * spectra[t, b - lowest, k]
+            done = 0
+        while done < last:
+            done += 1
+            for k in range(width):
+                factor[k] *= ratio[k]
+                for t in range(kinds):
+                    total[t, k] += between * factor[k] * spectra[t, b + done - lowest, k]
+        for k in range(width):
+            scale = np.exp(m * step * power[k])
+            end = first * factor[k] * ratio[k] if terms[i] >= m else 0.0
+            for t in range(kinds):
+                out[t, i, k] = scale * total[t, k]
+                if terms[i] >= m:
+                    out[t, i, k] += scale * end * spectra[t, b + m - lowest, k]
+
+
+@kernel
+def outlier_mass(
+    p: float, q: float, dp: FloatArray, dq: FloatArray, m: int, step: float, eps: float,
+    slope: FloatArray,
+) -> float:  # fmt: skip
+    """Sum over i of w_i (p - e^{eps - (m - 2i) step} q)_+, and its derivatives added to slope."""
+    if p <= 0.0:
+        return 0.0
+    ratio = math.exp(-step)
+    top = math.exp(eps - m * step)
+    count = m
+    if q > 0.0:
+        room = math.log(p) - math.log(q) - eps + m * step
+        if room <= 0.0:
+            return 0.0
+        count = min(m, int(room / (2.0 * step)))
+    here, there = 1.0 / (1.0 + ratio), 1.0 / (1.0 + ratio)
+    inner = min(count, m - 1)
+    if inner > 0:
+        share = (1.0 - ratio) / (1.0 + ratio)
+        here += share * ratio * (1.0 - ratio**inner) / (1.0 - ratio)
+        there += share * (math.exp(step * inner) - 1.0) / (1.0 - ratio)
+    if count == m:
+        here += ratio**m / (1.0 + ratio)
+        there += math.exp(step * m) / (1.0 + ratio)
+    for t in range(2):
+        slope[t] += here * dp[t] - top * there * dq[t]
+    return here * p - top * there * q
+
+
+@kernel
+def mixed_outliers(
+    outliers: FloatArray,
+    lowest: int,
+    mix: IntArray,
+    step: float,
+    eps: float,
+    out: FloatArray,
+) -> None:
+    """out[i, 0] = value and two derivatives of what the outliers of W add to the central factor i;
+    out[i, k] where k other such factors have their largest loss."""
+    q = math.exp(-step)
+    for i in range(mix.shape[0]):
+        m, b = mix[i]
+        out[i] = 0.0
+        for c in range(m + 1):
+            weight = q**c / (1.0 + q)
+            if 0 < c < m:
+                weight *= 1.0 - q
+            row = outliers[b + c - lowest]
+            for other in range(out.shape[1]):
+                scale = math.exp(eps - ((1 + other) * m - 2 * c) * step)
+                for k in range(row.shape[0]):
+                    if row[k, 0] > scale * row[k, 1]:
+                        out[i, other, 0] += weight * (row[k, 0] - scale * row[k, 1])
+                        for t in range(2):
+                            more = row[k, 2 + t] - scale * row[k, 4 + t]
+                            out[i, other, 1 + t] += weight * more
+
+
+@kernel
+def pair_estimates(
+    spectra: ComplexArray,
+    outliers: FloatArray,
+    central_outliers: FloatArray,
+    start: IntArray,
+    factor: IntArray,
+    mix: IntArray,
+    step: float,
+    eps: float,
+    releases: int,
+    test: ComplexArray,
+    out: FloatArray,
+    slope: FloatArray,
+) -> None:
+    """Pair q is the product of the rows factor[start[q]:start[q + 1]] of spectra[0].
+
+    The first rows have ``outliers``, the others are the central factors of ``mix``.  out[q] is the
+    estimate; where there are derivative spectra (kinds 1 and 2), slope[i, t] is the derivative by
+    parameter t of factor[i].
+    """
+    kinds, width = spectra.shape[0], spectra.shape[2]
+    n = outliers.shape[0]
+    longest = 1
+    for i in range(out.size):
+        longest = max(longest, start[i + 1] - start[i])
+    before = np.empty((longest + 1, width), np.complex128)
+    after = np.empty(width, np.complex128)
+    gradient = np.zeros(2)
+    for i in range(out.size):
+        lo, count = start[i], start[i + 1] - start[i]
+        m, centrals = 0, 0
+        before[0] = 1.0
+        for f in range(count):
+            at = factor[lo + f]
+            if at >= n:
+                m += mix[at - n, 0]
+                centrals += 1
+            for k in range(width):
+                before[f + 1, k] = before[f, k] * spectra[0, at, k]
+        total = 0.0
+        for k in range(width):
+            whole = before[count, k]
+            after[k] = test[k]
+            if releases > 1:
+                after[k] *= releases * whole ** (releases - 1)
+            total += (whole * after[k]).real
+        total /= releases
+        for f in range(count - 1, -1, -1):
+            at = factor[lo + f]
+            gradient[:] = 0.0
+            if at >= n:
+                row = central_outliers[at - n, centrals - 1]
+                total += releases * row[0]
+                gradient[:] = row[1:]
+            else:
+                for b in range(outliers.shape[1]):
+                    p, q = outliers[at, b, 0], outliers[at, b, 1]
+                    if p > 0.0:
+                        dp, dq = outliers[at, b, 2:4], outliers[at, b, 4:6]
+                        more = outlier_mass(p, q, dp, dq, m, step, eps, gradient)
+                        total += releases * more
+            if kinds > 1:
+                for t in range(2):
+                    s = releases * gradient[t]
+                    for k in range(width):
+                        s += (before[f, k] * spectra[1 + t, at, k] * after[k]).real
+                    slope[lo + f, t] = s
+                for k in range(width):
+                    after[k] *= spectra[0, at, k]
+        out[i] = total
+
+
+@kernel
+def outcome_cells(
+    length: IntArray, spread: FloatArray, node: IntArray, width: FloatArray, start: IntArray
+) -> None:
+    """Outcomes 0..length - 1 of each noise in cells of odd width, narrow near 0; see ``node`` only
+    when it has room: called once to count and once to fill."""
+    at = 0
+    for i in range(length.size):
+        start[i] = at
+        z = 0
+        while z < length[i]:
+            half = int(min(z / 48.0, spread[i] / 32.0))
+            if node.size:
+                node[at] = min(z + half, length[i] - 1)  # the last cell may reach beyond the table
+                width[at] = 2 * half + 1
+            at += 1
+            z += 2 * half + 1
+    start[length.size] = at

@@ -1,0 +1,48 @@
+"""Test functions on the loss grid whose expectations bound the divergence (discretisation.md, 3-4).
+
+With x = e^{eps - loss} the divergence is E[(1 - x)_+].  After connect-the-dots the gridded
+loss gives y = x (1 + xi) with E xi = 0, so (1 - y)_+ bounds it from above (Theorem 4).  From below
+serves every function psi with E psi(y) <= (1 - x)_+; Theorem 5 gives one that differs from
+(1 - y)_+ only near the kink, by an amount whose integral is of second order in the step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray
+
+_CURVATURE = 0.65
+"""The free constant c of Theorem 5, in units of 1/sqrt(v); any positive value is sound."""
+
+
+def log_peak(tilt: float) -> float:
+    """log sup_{d >= 0} e^{-tilt d} (1 - e^{-d})."""
+    return -math.log1p(tilt) - tilt * math.log1p(1 / tilt) if tilt > 0 else 0.0
+
+
+def upper(loss: FloatArray, eps: float, tilt: float) -> FloatArray:
+    """e^{-tilt (loss - eps)} (1 - e^{eps - loss})_+."""
+    d = np.maximum(loss - eps, 0.0)
+    return np.exp(-tilt * d) * -np.expm1(-d)
+
+
+def split_variance(splits: int, step: float) -> float:
+    """A bound of E[(y - x)^2] for |log x| <= splits * step (Lemma 4)."""
+    relative = math.expm1(splits * math.log1p(math.sinh(step / 2) ** 2))
+    return relative * math.exp(2 * splits * step) * (1 + 1e-12)
+
+
+def lower(loss: FloatArray, eps: float, tilt: float, splits: int, step: float) -> FloatArray:
+    """e^{-tilt (loss - eps)} psi(e^{eps - loss}) with the psi of Theorem 5."""
+    v = split_variance(splits, step)
+    c = _CURVATURE / math.sqrt(v)
+    w = -np.expm1(np.minimum(eps - loss, 300.0))
+    inner = np.abs(w) <= math.sqrt(v + 1 / c**2)
+    chi = np.where(inner, c * (w * w - v), np.sqrt(np.maximum(w * w - v, 0.0)))
+    psi = 0.5 * w + 0.5 * chi
+    near = np.abs(loss - eps) <= 2 * splits * step * (1 + 1e-12)
+    psi = np.where(near, psi, np.maximum(w, 0.0))
+    return np.exp(np.minimum(-tilt * (loss - eps), 690.0)) * psi

@@ -1,0 +1,120 @@
+"""Hockey-stick divergences of shifted noises: a single product, and linear queries.
+
+d_eps(P || Q) = sum over outcomes of (P - e^eps Q)_+.  Everything here returns enclosures
+(discretisation.md, Theorem 6); the protocol itself is in ``protocol``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.enclosure import Enclosure
+from accounting.base.errors import InvalidParameter, Undecided
+from accounting.base.validation import gap_width, not_negative
+from accounting.evaluator.build_view_pairs import differences, linear_workload, ordered_pairs
+from accounting.evaluator.evaluate import evaluate
+from accounting.evaluator.view_pairs import Workload
+from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.noise import NoiseSum
+
+Noise = NegativeBinomial | NoiseSum
+LARGEST_SHIFT = 1 << 40
+
+
+def product_divergence(
+    noises: Sequence[Noise],
+    shifts: Sequence[int],
+    *,
+    eps: float,
+    gap: float = 0.01,
+    absolute: float = 0.0,
+) -> Enclosure:
+    """d_eps(prod_i (D_i + shift_i) || prod_i D_i), the left side of the paper's refined lemma.
+
+    The enclosure has relative gap ``gap`` or width ``absolute``; if neither can be reached the
+    error ``Undecided`` says how far it came.
+    """
+    shift = _integers("shifts", shifts)
+    if shift.ndim != 1 or len(shift) != len(noises):
+        raise InvalidParameter(f"{len(noises)} noises need as many shifts, not {list(shifts)}")
+    used = np.flatnonzero(shift)
+    workload = Workload(
+        noises=tuple(as_sum(noise) for noise in noises),
+        plain=np.stack([used, shift[used]], axis=1),
+        start=np.array([0, len(used)]),
+        factor=np.arange(len(used)),
+    )
+    return _single(workload, eps, gap, absolute)
+
+
+def _single(workload: Workload, eps: float, gap: float, absolute: float) -> Enclosure:
+    eps, gap = not_negative("eps", eps), gap_width(gap)
+    found = evaluate(workload, eps, gap=gap, absolute=not_negative("absolute", absolute))
+    enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
+    if enclosure.upper - enclosure.lower > max(gap * enclosure.upper, absolute):
+        raise Undecided(
+            f"the divergence at eps = {eps} is in {enclosure}; a relative gap of {gap} is out of "
+            "reach, ask for a wider one or give an absolute width"
+        )
+    return enclosure
+
+
+@dataclass(frozen=True)
+class LinearQueries:
+    """Noise addition for a Q-linear query: every user holds one column of Q.
+
+    ``columns[j]`` is the vector that a user of type j adds; ``noises[i]`` protects entry i.
+    """
+
+    columns: IntArray
+    noises: tuple[NoiseSum, ...]
+
+    @staticmethod
+    def of(columns: Sequence[Sequence[int]] | IntArray, noises: Sequence[Noise]) -> LinearQueries:
+        array = _integers("columns", columns)
+        if array.ndim != 2 or array.shape[1] != len(noises) or len(array) < 2:
+            raise InvalidParameter(
+                f"columns of shape {array.shape} do not fit {len(noises)} noises: give at least "
+                "two columns with one entry per noise"
+            )
+        return LinearQueries(array, tuple(as_sum(noise) for noise in noises))
+
+    @cached_property
+    def workload(self) -> Workload:
+        sparse = [{int(i): int(row[i]) for i in np.flatnonzero(row)} for row in self.columns]
+        return linear_workload(self.noises, differences(sparse))
+
+    def delta(
+        self, *, eps: float, gap: float = 0.01, absolute: float = 0.0
+    ) -> tuple[Enclosure, tuple[int, int], FloatArray, FloatArray]:
+        """The largest divergence over all ordered pairs of columns, the pair that attains its
+        lower bound, and the bounds of every pair, in the order of ``ordered_pairs``."""
+        found = evaluate(
+            self.workload,
+            not_negative("eps", eps),
+            gap=gap_width(gap),
+            absolute=not_negative("absolute", absolute),
+        )
+        j, k = ordered_pairs(len(self.columns))[int(np.argmax(found.lower))]
+        enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
+        return enclosure, (int(j), int(k)), found.lower, found.upper
+
+
+def as_sum(noise: Noise) -> NoiseSum:
+    if not isinstance(noise, (NoiseSum, NegativeBinomial)):
+        raise InvalidParameter(f"{noise!r} is not a noise: give a NegativeBinomial or a NoiseSum")
+    return noise if isinstance(noise, NoiseSum) else NoiseSum.of(noise)
+
+
+def _integers(name: str, values: object) -> IntArray:
+    array = np.asarray(values)
+    if array.dtype == object or array.dtype.kind not in "iu":
+        raise InvalidParameter(f"{name} = {values!r} must hold integers")
+    if array.size and (int(array.max()) > LARGEST_SHIFT or int(array.min()) < -LARGEST_SHIFT):
+        raise InvalidParameter(f"{name} = {values!r} go beyond {LARGEST_SHIFT:,} in magnitude")
+    return array.astype(np.int64)

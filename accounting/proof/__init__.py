@@ -1,0 +1,1 @@
+"""Which proof covers which change: the tiers."""

@@ -1,0 +1,192 @@
+"""``paramsearch profile``: what a configuration guarantees, for people and for machines."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
+from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.base.validation import gap_width, not_negative
+from accounting.protocol import monotone
+from paramsearch.cli.display import Fact, progress, releases_in_words, show, worst_in_words
+from paramsearch.files import check_writable, write_atomically
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = (".png", ".svg")
+_POINTS = 33
+_PLOT_FLOOR = 1e-30
+"""The plot does not resolve delta below this."""
+
+
+def run(
+    path: Path,
+    *,
+    eps: float | None,
+    pair: tuple[int, int] | None,
+    releases: int,
+    same_change: bool = False,
+    gap: float,
+    plot: Path | None,
+    as_json: bool,
+) -> int:
+    """Answer on stdout; returns the exit code."""
+    from rich.console import Console
+
+    config = load(path)
+    at = eps if eps is not None else config.eps
+    if at is None:
+        raise InvalidParameter(f"{path} has no eps; add it to the file or give --eps")
+    at = not_negative("eps", at)
+    gap = gap_width(gap)
+    if plot is not None:
+        check_writable(plot, "--plot", FORMATS)
+    protocol = Protocol(config, releases=releases, same_change=same_change)
+    if pair is not None and protocol.any_sequence:
+        raise InvalidParameter(
+            f"--pair {pair[0]} {pair[1]} is one change, and {releases} releases may have different "
+            "ones: add --same-change"
+        )
+    messages = Console(stderr=True)
+
+    def answer(point: float, wanted: float, absolute: float = 0.0) -> Delta:
+        if pair is not None:
+            return protocol.pair(*pair, point, gap=wanted, absolute=absolute)
+        return protocol.delta(point, gap=wanted, absolute=absolute)
+
+    with progress("evaluating all pairs"):
+        found = answer(at, gap)
+    curve = None
+    if plot is not None:
+        curve = _curve(lambda x: answer(x, 0.05, _PLOT_FLOOR).enclosure, at, messages)
+        _draw(plot, config, found, curve)
+    if as_json:
+        print(json.dumps(_machine(found, protocol, curve), allow_nan=False))
+    else:
+        show(_person(found, protocol, gap, plot))
+    return 0 if found.met else 3
+
+
+def _curve(
+    enclose: Callable[[float], Enclosure], eps: float, messages: Console
+) -> list[tuple[float, Enclosure]]:
+    """The profile on a grid around eps, both sides made monotone as the truth is."""
+    from rich.progress import track
+
+    grid = np.linspace(0.0, 2 * eps if eps > 0 else 1.0, _POINTS)
+    found = [
+        enclose(float(x))
+        for x in track(grid, "profile", console=messages, disable=not messages.is_terminal)
+    ]
+    return list(zip(grid.tolist(), monotone(found), strict=True))
+
+
+def _machine(
+    found: Delta, protocol: Protocol, curve: list[tuple[float, Enclosure]] | None
+) -> dict[str, Any]:
+    config = protocol.configuration
+    out: dict[str, Any] = {
+        "eps": found.eps,
+        "delta_lower": found.enclosure.lower,
+        "delta_upper": found.enclosure.upper,
+        "worst_pair": list(found.worst_pair),
+        "worst_sequence": [
+            {"change": list(pair), "times": times} for pair, times in found.worst_sequence
+        ],
+        "gap_met": found.met,
+        "upper_bound_only": not found.exact,
+        "adjacency": "substitution",
+        "max_value": config.max_value,
+        "dimension": config.dimension,
+        "releases": protocol.releases,
+        "same_change": protocol.releases > 1 and protocol.same_change,
+        "noise_messages": config.noise_messages,
+    }
+    if curve is not None:
+        out["profile"] = [[x, e.lower, e.upper] for x, e in curve]
+    return out
+
+
+def _person(found: Delta, protocol: Protocol, gap: float, plot: Path | None) -> Iterator[Fact]:
+    config, whole = protocol.configuration, len(found.pairs) != 1
+    lower, upper = found.enclosure.lower, found.enclosure.upper
+    yield "eps", exactly(found.eps)
+    if found.exact:
+        yield "delta", f"between {at_least(lower)} and {at_most(upper)}"
+    else:
+        yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
+    label = "worst sequence" if found.worst_sequence else "worst pair" if whole else "pair"
+    yield label, worst_in_words(found.worst_pair, found.worst_sequence)
+    if len(found.pairs) > 1:
+        kind = f"changes of vectors of dimension {config.dimension:,} with one value in"
+        kind = kind if config.dimension > 1 else "ordered pairs of"
+        yield "pairs", f"all {len(found.pairs):,} {kind} 0..{config.max_value}"
+    if protocol.releases > 1:
+        words = releases_in_words(protocol.releases, same_change=protocol.same_change)
+        yield "releases", words
+    symbols = config.dimension * len(config.family.values)
+    yield (
+        "messages",
+        f"{config.noise_messages:,.1f} noise messages over all users, "
+        f"{(symbols - 1).bit_length()} bits each ({symbols:,} symbols)",
+    )
+    if config.delta is not None and config.eps == found.eps and whole:
+        verdict = "undecided"
+        if upper <= config.delta:
+            verdict = "holds"
+        elif lower > config.delta:
+            verdict = "violated"
+        yield "claim", f"({exactly(config.eps)}, {config.delta!r}): {verdict}"
+    if not found.met:
+        yield "note", f"a relative gap of {gap:g} was out of reach", "yellow"
+    if plot is not None:
+        yield "plot", str(plot)
+
+
+def _draw(
+    path: Path, config: Configuration, found: Delta, curve: list[tuple[float, Enclosure]]
+) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    x = [point for point, _ in curve]
+    lower = np.array([e.lower for _, e in curve])
+    upper = np.array([e.upper for _, e in curve])
+    visible = upper > _PLOT_FLOOR
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    floor = max(float(upper[visible].min(initial=1.0)) / 3, _PLOT_FLOOR)
+    axes.fill_between(
+        x,
+        np.maximum(lower, floor),
+        np.maximum(upper, floor),
+        color="#0072b2",
+        alpha=0.35,
+        label="between both bounds",
+    )
+    axes.plot(x, np.where(visible, upper, np.nan), color="#0072b2", label="upper bound")
+    axes.plot(
+        [found.eps], [max(found.enclosure.upper, floor)], "o", color="#d55e00", label="evaluated"
+    )
+    if config.eps is not None and config.delta is not None:
+        axes.plot(
+            [config.eps], [config.delta], "x", color="black", markersize=8, mew=2, label="claim"
+        )
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=floor)
+    axes.set_xlabel("ε")
+    axes.set_ylabel("δ(ε)")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format=path.suffix[1:].lower())
+    plt.close(figure)
+    write_atomically(path, picture.getvalue())

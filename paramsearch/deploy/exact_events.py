@@ -1,0 +1,96 @@
+"""Events of an exact probability: a uniform number, read bit by bit, compared with a real number.
+
+``happens(source, x)`` reads the bits of U = 0.b1 b2 ... until all numbers that begin like that lie
+on one side of x, and says whether U < x.  So the event has probability x, not nearly x, and about
+two bits are read on average.  All that is needed of x is floor(x 2^k) and ceil(x 2^k), found with
+integers for rational x and by ball arithmetic, as precise as it takes, for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Protocol
+
+from flint import arb
+
+from accounting.base.balls import ceil, floor, precision
+from accounting.base.errors import Undecided
+from paramsearch.deploy.bits import BitSource
+
+_WORD = 64
+_MOST_BITS = 1 << 16
+
+
+class Real(Protocol):
+    """A number in [0, 1]; ``low`` and ``high`` are its bounds with 64 bits."""
+
+    low: int
+    high: int
+
+    def bounds(self, bits: int) -> tuple[int, int]:
+        """floor(x 2^bits) and ceil(x 2^bits)."""
+
+
+class Rational:
+    """An exact fraction."""
+
+    __slots__ = ("_value", "high", "low")
+
+    def __init__(self, value: Fraction) -> None:
+        assert 0 <= value <= 1
+        self._value = value
+        self.low, self.high = self.bounds(_WORD)
+
+    def bounds(self, bits: int) -> tuple[int, int]:
+        top = self._value.numerator << bits
+        return top // self._value.denominator, -(-top // self._value.denominator)
+
+
+class Computed:
+    """An irrational number, or one whose denominator is too long to write down, as balls."""
+
+    __slots__ = ("_ball", "high", "low")
+
+    def __init__(self, ball: Callable[[], arb]) -> None:
+        self._ball = ball
+        self.low, self.high = self.bounds(_WORD)
+
+    def bounds(self, bits: int) -> tuple[int, int]:
+        working = bits + _WORD
+        while working <= _MOST_BITS:
+            with precision(working):
+                scaled = self._ball() * arb(2) ** bits
+                # with too few bits, a power may be a ball larger than any integer in memory
+                if abs(scaled) < arb(2) ** (bits + 1):
+                    low, high = floor(scaled.lower()), ceil(scaled.upper())
+                    if high - low == 1:
+                        return low, high
+            working *= 2
+        raise Undecided(f"a probability cannot be told from a multiple of 2^-{bits}")
+
+
+def happens(source: BitSource, x: Real) -> bool:
+    """Whether the uniform number that the next bits begin is less than x."""
+    low, high, size = x.low, x.high, _WORD
+    u, read = 0, 0
+    while True:
+        place = size - read
+        if (u + 1) << place <= low:
+            return True
+        if u << place >= high:
+            return False
+        if not place:
+            size *= 2
+            low, high = x.bounds(size)
+        u = u << 1 | source.bits(1)
+        read += 1
+
+
+def uniform(source: BitSource, count: int) -> int:
+    """One of 0..count - 1, by rejection."""
+    bits = (count - 1).bit_length()
+    while True:
+        found = source.bits(bits)
+        if found < count:
+            return found

@@ -1,0 +1,200 @@
+"""Messages from files, a portion at a time: text, CSV, Parquet and Arrow.
+
+Text has one symbol on each line.  The others have a column ``symbol`` (or only one column), and may
+have a column ``id`` that no two messages share.  What is not an integer is passed on as -1, which
+is no symbol of any file.
+
+Files come from outside.  Lines are of bounded length, and batches of Arrow are validated before
+anything in them is followed: an offset that points elsewhere would end the process.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from accounting.base.arrays import IntArray
+from accounting.base.errors import AccountingError, InvalidParameter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Portion = tuple[IntArray, Sequence[object] | None]
+_LINES = 1 << 16
+_ROWS = 1 << 16
+_BLOCK = 1 << 20
+"""Characters that are read at once."""
+_LONGEST_LINE = 1 << 20
+_LONGEST = 19
+_LARGEST = 1 << 62
+_COLUMNAR = {".parquet", ".arrow", ".feather"}
+
+
+def portions(path: Path) -> Iterator[Portion]:
+    """Symbols, and ids where there are any."""
+    kind = path.suffix.lower()
+    if str(path) == "-":
+        yield from _lines(standard_input(), path)
+        return
+    _check_kind(path, may_be_piped=kind not in _COLUMNAR)
+    if kind in _COLUMNAR:
+        yield from _columnar(path)
+        return
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        yield from _rows(file, path) if kind == ".csv" else _lines(file, path)
+
+
+def standard_input() -> TextIO:
+    """Bytes that are no text become characters that are in no number."""
+    if sys.stdin is None:
+        raise InvalidParameter("standard input is closed: there is nothing to read")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="replace")
+    return sys.stdin
+
+
+def _check_kind(path: Path, *, may_be_piped: bool) -> None:
+    """A device may never end, and what is not text is not read in order."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        raise InvalidParameter(f"cannot read {str(path)!r:.200}: {error}") from None
+    if not stat.S_ISREG(mode) and not (may_be_piped and stat.S_ISFIFO(mode)):
+        remedy = "; take - for standard input" if may_be_piped else ""
+        raise InvalidParameter(f"{path} is not a regular file{remedy}")
+
+
+def bounded_lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines, each of bounded length; reading by blocks is faster than by lines, too."""
+    rest = ""
+    while block := file.read(_BLOCK):
+        *lines, rest = (rest + block).split("\n")
+        if max(map(len, lines), default=0) > _LONGEST_LINE or len(rest) > _LONGEST_LINE:
+            raise InvalidParameter(
+                f"{path} has a line of more than {_LONGEST_LINE:,} characters: messages are one "
+                "symbol on each line"
+            )
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[Portion]:
+    lines = (line.strip() for line in bounded_lines(file, path))
+    yield from _symbols(((text, None) for text in lines if text), with_ids=False)
+
+
+def _rows(file: TextIO, path: Path) -> Iterator[Portion]:
+    lines = bounded_lines(file, path)
+    header = [name.strip().strip('"') for name in next(lines, "").split(",")]
+    where = column(header, path)
+    name = header.index("id") if "id" in header else None
+
+    def entries() -> Iterator[tuple[str, str | None]]:
+        for line in lines:
+            if line.strip():
+                row = [cell.strip().strip('"') for cell in line.split(",")]
+                symbol = row[where] if where < len(row) else ""
+                yield symbol, row[name] if name is not None and name < len(row) else None
+
+    yield from _symbols(entries(), with_ids=name is not None)
+
+
+def column(names: Sequence[str], path: Path) -> int:
+    """Which one has the symbols."""
+    if "symbol" in names:
+        return list(names).index("symbol")
+    if len(names) == 1 and names[0] != "id" and _integer(names[0]) < 0:
+        return 0
+    shown = ", ".join(repr(name) for name in names)
+    raise InvalidParameter(f"{path} has the columns {shown:.200}: one must be 'symbol'")
+
+
+def _symbols(entries: Iterable[tuple[str, str | None]], *, with_ids: bool) -> Iterator[Portion]:
+    stream = iter(entries)
+    while portion := list(islice(stream, _LINES)):
+        symbols = np.array([_integer(text) for text, _ in portion], np.int64)
+        yield symbols, [name for _, name in portion] if with_ids else None
+
+
+def _integer(text: str) -> int:
+    """Digits and nothing else; what is too long to be a symbol is none either."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST else -1
+
+
+def _columnar(path: Path) -> Iterator[Portion]:
+    import pyarrow as pa
+
+    try:
+        for batch in _parquet(path) if path.suffix.lower() == ".parquet" else _arrow(path):
+            batch.validate(full=True)
+            yield from_arrow(batch, path)
+    except AccountingError:
+        raise
+    except MemoryError:
+        raise InvalidParameter(
+            f"{path} has a batch that does not fit into memory; write smaller ones"
+        ) from None
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
+        raise InvalidParameter(f"{path} cannot be read: {error}") from error
+
+
+def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(path)
+    names = schema.names
+    wanted = [names[column(names, path)], *(["id"] if "id" in names else [])]
+    # a text that is stored once for many rows is not copied for each
+    shared = [name for name in wanted[1:] if pa.types.is_string(schema.field(name).type)]
+    with pq.ParquetFile(path, read_dictionary=shared) as file:
+        yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
+
+
+def _arrow(path: Path) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    # not mapped into memory, where a file that becomes shorter would end the process
+    with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as stored:
+        for i in range(stored.num_record_batches):
+            yield stored.get_batch(i)
+
+
+def from_arrow(batch: Any, path: Path = Path("the batch")) -> Portion:
+    """The symbols of an Arrow record batch; nulls are no symbols."""
+    names = batch.schema.names
+    found = batch.column(column(names, path))
+    if found.type not in _integer_types():
+        raise InvalidParameter(f"{path}: the symbols are {found.type}, not integers")
+    symbols = found.fill_null(0).to_numpy(zero_copy_only=False)
+    if found.null_count:
+        if symbols.dtype == np.uint64:
+            symbols = np.minimum(symbols, np.uint64(_LARGEST))
+        symbols = symbols.astype(np.int64)
+        symbols[~np.asarray(found.is_valid())] = -1
+    return symbols, _ids(batch.column(names.index("id"))) if "id" in names else None
+
+
+def _ids(found: Any) -> Sequence[object]:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(found.type):
+        names: Sequence[object] = found.to_pylist()
+        return names
+    known = found.dictionary.to_pylist()
+    return [None if i is None else known[i] for i in found.indices.to_pylist()]
+
+
+def _integer_types() -> Sequence[Any]:
+    import pyarrow as pa
+
+    return (*(getattr(pa, f"{sign}int{size}")() for sign in ("", "u") for size in (8, 16, 32, 64)),)

@@ -1,0 +1,163 @@
+"""Exact samplers: Poisson, logarithmic, and a choice by weights.  Integers only.
+
+Logarithmic(p), P(k) = p^k / (-k log(1 - p)), by rejection.  Let M be the least number with
+2^M (1 - p) >= 1.  Values are in the blocks [2^j, 2^(j+1)), j < M, and [2^M, infinity).  In block j,
+p^k / 2^j is at least p^k / k and less than twice that (up to the last block, which decays anyway);
+its total weight
+
+    (p^(2^j) - p^(2^(j+1))) / (2^j (1 - p)),  in the last block  p^(2^M) / (2^M (1 - p)),
+
+chooses the block.  Within it k - 2^j is geometric, cut off after 2^j values: its binary digits are
+independent, digit i is 1 with probability p^(2^i) / (1 + p^(2^i)).  In the last block the digits
+above M are a geometric number of their own, with p^(2^M).  Then k is taken with probability
+2^j / k.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from flint import arb
+
+from accounting.base.balls import ball
+from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge
+from paramsearch.deploy.bits import BitSource
+from paramsearch.deploy.exact_events import Computed, Rational, Real, happens
+
+Number = Any
+"""A fraction, or a ball where that would be too long."""
+_LARGEST_RATE = 1 << 32
+"""Events that one draw may be expected to have: each takes microseconds."""
+_OFTEN = (1 << 12) - 1
+"""Pieces between two looks at the clock, a mask."""
+_LONGEST_EXACT = 1 << 14
+"""Bits of p^(2^M) up to which fractions are written down."""
+
+
+class Poisson:
+    """Of a rational rate, as a sum of pieces of rate at most 1, each by its hazards
+    P(N > k) / P(N >= k): irrational, since e^rate is transcendental."""
+
+    def __init__(self, rate: Fraction) -> None:
+        if rate > _LARGEST_RATE:
+            magnitude = len(str(math.floor(rate))) - 1
+            raise TooLarge(
+                f"about 10^{magnitude} events of noise at once are more than can be drawn one by "
+                f"one, which ends at {_LARGEST_RATE:,}; there are too few users for this rate"
+            )
+        self.rate = rate
+        self.pieces = max(1, math.ceil(rate))
+        self._rate = rate / self.pieces
+        self._hazards: dict[int, Real] = {}
+        if rate:
+            self._hazard(0)
+
+    def draw(self, source: BitSource) -> int:
+        if not self.rate:
+            return 0
+        total = 0
+        for piece in range(self.pieces):
+            if not piece & _OFTEN:
+                check_time()
+            k = 0
+            while happens(source, self._hazard(k)):
+                k += 1
+            total += k
+        return total
+
+    def _hazard(self, k: int) -> Real:
+        found = self._hazards.get(k)
+        if found is None:
+            found = self._hazards[k] = Computed(lambda: self._ratio(k))
+        return found
+
+    def _ratio(self, k: int) -> arb:
+        rate = ball(self._rate)
+        term = rate**k / arb(math.factorial(k))
+        below = sum((rate**i / arb(math.factorial(i)) for i in range(k)), arb(0))
+        at_least = rate.exp() - below
+        return (at_least - term) / at_least
+
+
+class Logarithmic:
+    """P(k) proportional to p^k / k for k = 1, 2, ..."""
+
+    def __init__(self, p: Fraction) -> None:
+        self.p = p
+        self.last = max(0, math.ceil(1 / (1 - p)) - 1).bit_length()
+        bits = p.denominator.bit_length() << self.last
+        self._exact = bits <= _LONGEST_EXACT
+        # at once, so that whatever is wrong with p shows before anybody draws
+        self._stops = [self._real(self._stop, block) for block in range(self.last)]
+        self._digits: list[Real] = [Rational(p / (1 + p))]  # may be a dyadic number, later ones not
+        self._digits += [self._real(self._digit, i) for i in range(1, self.last)]
+        self._again = self._real(self._power, self.last)
+
+    def draw(self, source: BitSource) -> int:
+        while True:
+            block = 0
+            while block < self.last and not happens(source, self._stops[block]):
+                block += 1
+            k = 1 << block
+            for i in range(block):
+                if happens(source, self._digits[i]):
+                    k += 1 << i
+            if block == self.last:
+                while happens(source, self._again):
+                    k += 1 << block
+            if k == 1 << block or happens(source, Rational(Fraction(1 << block, k))):
+                return k
+
+    def _power(self, i: int) -> Number:
+        return self.p ** (1 << i) if self._exact else ball(self.p) ** (1 << i)
+
+    def _weight(self, block: int) -> Number:
+        """Times 1 - p."""
+        mass = self._power(block)
+        if block < self.last:
+            mass = mass - self._power(block + 1)
+        return mass / (1 << block)
+
+    def _stop(self, block: int) -> Number:
+        """The block's weight over that of itself and all later ones."""
+        weights = [self._weight(j) for j in range(block, self.last + 1)]
+        return weights[0] / sum(weights[1:], weights[0])
+
+    def _digit(self, i: int) -> Number:
+        return self._power(i) / (1 + self._power(i))
+
+    def _real(self, value: Callable[[int], Number], argument: int) -> Real:
+        if self._exact:
+            return Rational(Fraction(value(argument)))
+        return Computed(lambda: value(argument))
+
+
+class Choice:
+    """One of several with probability proportional to its weight, by halving the list."""
+
+    def __init__(self, weights: Sequence[Fraction]) -> None:
+        common = math.lcm(*(weight.denominator for weight in weights))
+        whole = [int(weight * common) for weight in weights]
+        self._sums = [0]
+        for weight in whole:
+            self._sums.append(self._sums[-1] + weight)
+        self._left = cache(self._left_share)
+
+    def draw(self, source: BitSource) -> int:
+        begin, end = 0, len(self._sums) - 1
+        while end - begin > 1:
+            middle = (begin + end) // 2
+            if happens(source, self._left(begin, middle, end)):
+                end = middle
+            else:
+                begin = middle
+        return begin
+
+    def _left_share(self, begin: int, middle: int, end: int) -> Rational:
+        left, whole = (self._sums[to] - self._sums[begin] for to in (middle, end))
+        return Rational(Fraction(left, whole))

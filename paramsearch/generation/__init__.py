@@ -1,0 +1,1 @@
+"""From a problem to a certified parameter file: search, rounding and proof."""

@@ -1,0 +1,310 @@
+"""From a problem to a certified parameter file: search, rounding, proof."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from accounting import InvalidConfiguration, InvalidParameter, Protocol, TooLarge, Undecided
+from accounting.base.validation import positive, probability, whole
+from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
+from accounting.model.configuration import dimension_of
+from accounting.model.family import Family
+from accounting.proof.prove import MOST_ANY, Tier
+from accounting.protocol import LARGEST_VALUE
+from paramsearch.generation.finish import Order, configuration, finished
+from paramsearch.generation.optimality import Useless, useless_moves
+from paramsearch.parameters.assembly import certify, fraction, parameters
+from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.search import central_noise as central
+from paramsearch.search import hub_families as hubs
+from paramsearch.search.family_draft import Draft
+from paramsearch.search.family_search import Budget, Candidate, Search, Start
+from paramsearch.search.noise_model import Model
+from paramsearch.search.noise_optimizer import minimise
+from paramsearch.search.sequence_noise import descended
+from paramsearch.search.target import Objective, Target
+
+Say = Callable[[str], None]
+Method = Literal["search", "dominance", "theorem"]
+DEFAULT_TRIES = 80
+_LARGEST_EPS = 100.0
+_SMALLEST_DELTA = 1e-30
+_MOST_RELEASES = 1_000_000
+_MIXINGS, _ROUGH = 3, 0.02
+"""How often the changes that may follow each other are chosen anew, and the gap of the bounds that
+says by how much adaptive sequences exceed fixed ones."""
+_FEW = 3
+"""Releases up to which fixed sequences of changes guide the last steps as well."""
+_SECONDS = 120.0
+"""For lowering the bound of any sequence at the end of a search."""
+_SMALL = 24
+"""max_value of the problems by which a central noise is judged."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asks for; checked when it is made."""
+
+    n: int
+    eps: float
+    delta: float
+    max_value: int
+    central_fraction: float | None = None
+    max_rmse: float | None = None
+    objective: Objective = "messages"
+    method: Method = "search"
+    releases: int = 1
+    same_change: bool = False
+    """Whether ``releases`` are for one change made in all of them, instead of any changes."""
+    honest: float = 1.0
+    seed: int = 0
+    tries: int = DEFAULT_TRIES
+    budget: float = math.inf
+    tier: Tier = "auto"
+    dimension: int = 1
+    """More than 1: vectors with at most one non-zero coordinate; only method ``search``."""
+    cold: bool = False
+    """Do not start from the table that comes with this package."""
+    settings: Mapping[str, str | float | int] = field(default_factory=dict)
+    """To be kept in the file's provenance."""
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, least=1)
+        if positive("eps", self.eps) > _LARGEST_EPS:
+            raise InvalidParameter(f"eps = {self.eps:g} must be at most {_LARGEST_EPS:g}")
+        if probability("delta", self.delta) < _SMALLEST_DELTA:
+            raise InvalidParameter(f"delta = {self.delta:g} must be at least {_SMALLEST_DELTA:g}")
+        whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
+        object.__setattr__(self, "same_change", self.same_change and self.releases > 1)
+        most = _MOST_RELEASES if self.same_change else MOST_ANY
+        whole("releases", self.releases, least=1, most=most)
+        dimension_of(self.dimension)
+        whole("seed", self.seed, least=0)
+        whole("tries", self.tries, least=1)
+        fraction(self.honest)
+        if self.budget <= 0 or math.isnan(self.budget):
+            raise InvalidParameter(f"budget = {self.budget:g} seconds must be greater than 0")
+        for name, value, known in (
+            ("objective", self.objective, get_args(Objective)),
+            ("method", self.method, get_args(Method)),
+            ("tier", self.tier, get_args(Tier)),
+        ):
+            if value not in known:
+                raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))
+        if self.central_fraction is not None and self.max_rmse is not None:
+            raise InvalidParameter("give either a central fraction or a max rmse, not both")
+        if self.dimension > 1 and self.method != "search":
+            raise InvalidParameter(f"method = {self.method!r} is for integers, not for vectors")
+
+    def target(self) -> Target:
+        """The problem of the search; finding the central noise may need small searches itself."""
+        # a value that moves to another coordinate is two changes at once
+        changes = self.releases * min(self.dimension, 2)
+        largest = central.largest_central(
+            eps=self.eps, delta=self.delta, max_value=self.max_value, changes=changes
+        )
+        share = 0.9 if self.central_fraction is None else self.central_fraction
+        target = Target(
+            self.max_value,
+            self.eps,
+            self.delta,
+            central.by_fraction(share, largest),
+            self.n,
+            self.releases,
+            self.objective,
+            self.dimension,
+            self.same_change,
+        )
+        if self.max_rmse is None:
+            return target
+        least = central.by_rmse(self.max_rmse, self.max_value, largest, self.honest)
+        return replace(target, eps_central=_cheapest_central(target, least, largest))
+
+
+def _cheapest_central(target: Target, least: float, largest: float) -> float:
+    """Of the central noises with no more error, that with the fewest messages, judged by small
+    problems: less error can be cheaper, since large central noise is messages, too."""
+    sizes = [least]
+    while sizes[-1] * 1.4 < 0.6 * largest:
+        sizes.append(sizes[-1] * 1.4)
+    small = replace(target, max_value=min(target.max_value, _SMALL))
+    return min(sizes, key=lambda size: hubs.foretold(replace(small, eps_central=size)))
+
+
+@dataclass(frozen=True)
+class Generated:
+    """``ends`` are the prices at which different starts ended, before the last steps."""
+
+    file: ParameterFile
+    useless: Useless | None
+    ends: tuple[float, ...]
+    interrupted: bool = False
+    cut_short: bool = False
+    kept: bool = False
+    """Whether an earlier file was not beaten."""
+
+
+def generate(
+    request: Request,
+    *,
+    resume: ParameterFile | None = None,
+    near: bool = False,
+    say: Say = lambda _: None,
+) -> Generated:
+    """Search, round and certify.
+
+    The search begins from ``resume``, a file of the same max_value or a larger one, or else from
+    the most similar file of this package's table, besides its own ideas.  With ``near`` it has none
+    and only changes single atoms of that file, which is many times faster, and proves nothing about
+    moves.
+
+    A KeyboardInterrupt ends the search and the best candidate so far is certified; a second one is
+    passed on.
+    """
+    try:
+        return _generate(request, resume, near, say)
+    except TooLarge as error:
+        raise Undecided(str(error)) from error
+
+
+def _generate(request: Request, resume: ParameterFile | None, near: bool, say: Say) -> Generated:
+    target = request.target()
+    if request.method != "search":
+        return _by_the_paper(request, target, say)
+    if resume is None and not request.cold:
+        resume = _similar(request, target, say)
+        if resume is not None:
+            settings = {**request.settings, "start": resume.sha256}
+            request = replace(request, settings=settings)
+    budget = Budget(tries=request.tries, seconds=request.budget)
+    search = Search(target, budget=budget, seed=request.seed, report=lambda found: say(str(found)))
+    interrupted = False
+    try:
+        start = None if resume is None else _start(resume, target)
+        best = search.near(start) if near and start is not None else search.run(start)
+    except KeyboardInterrupt:
+        if search.best is None:
+            raise
+        best, interrupted = search.best, True
+    if not interrupted and not budget.spent():
+        say("the last steps")
+        best = _polished(best)
+    return _finish(request, search, best, near=near, interrupted=interrupted, say=say)
+
+
+def _similar(request: Request, target: Target, say: Say) -> ParameterFile | None:
+    from paramsearch.tables.lookup import Table
+
+    try:
+        return Table.open().nearest(
+            eps=target.eps,
+            delta=target.delta,
+            max_value=target.max_value,
+            central_fraction=target.eps_central / target.eps * min(request.dimension, 2),
+        )
+    except (InvalidConfiguration, OSError) as error:
+        say(f"without the package's table: {error}")
+        return None
+
+
+def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:
+    from paramsearch.search import paper_parameters as paper
+
+    if request.method == "theorem":
+        proposal = paper.theorem(target)
+    else:
+        proposal = paper.refined(target, report=say)
+    say("certifying")
+    uncertified = parameters(
+        proposal,
+        honest=request.honest,
+        settings={"method": request.method},
+    )
+    tier = "light" if request.tier == "auto" else request.tier
+    return Generated(certify(uncertified, tier=tier, report=say), None, ())
+
+
+def _start(file: ParameterFile, target: Target) -> Start:
+    """The family and noise of a file, without what only larger values need."""
+    top = file.problem.max_value
+    if top < target.max_value:
+        raise InvalidParameter(f"the file to resume has max_value {top}, not {target.max_value}")
+    atoms = tuple(entry.atom for entry in file.atoms)
+    if len(set(atoms)) < len(atoms):
+        raise InvalidParameter(
+            "the file to resume has several noises on one atom, as the paper's parameters do; only "
+            "files of --method search can be resumed"
+        )
+    family = Family(top, atoms)
+    value_of = {index: value for value, index in family.basis.items()}
+    noise = {
+        value_of[index]: (math.log(entry.mean), math.log(entry.r))
+        for index, entry in enumerate(file.atoms)
+    }
+    draft = Draft.of(target.max_value, Draft.from_family(family).parts)
+    assert draft is not None
+    return Start(draft, noise)
+
+
+def _polished(best: Candidate) -> Candidate:
+    """More steps for the noise.
+
+    Where any changes may follow each other, with those that are worst together at the best noise so
+    far, and with so much less for fixed sequences as adaptive ones exceed them there.
+    """
+    target = best.model.target
+    for _ in range(_MIXINGS if target.any_sequence and target.releases <= _FEW else 0):
+        one = Protocol(configuration(best.model, best.solution.x))
+        question = (target.eps, target.releases)
+        kinds = kinds_of_changes(one.workload, *question)
+        reached = sequence_bounds(one.workload, one.workload, *question, gap=_ROUGH).upper
+        target = replace(
+            target,
+            mixed=tuple(one.pairs[q] for q in kinds),
+            share=target.share * min(1.0, max(0.01, target.delta / reached)),
+        )
+        model = Model(best.model.family, target)
+        solution = minimise(model, best.solution.x, tolerance=1e-4, steps=30)
+        best = replace(best, model=model, solution=solution)
+    if target.any_sequence:
+        return _against_any(best)
+    solution = minimise(best.model, best.solution.x, tolerance=1e-5, steps=30)
+    return replace(best, solution=solution) if solution.messages < best.solution.messages else best
+
+
+def _against_any(best: Candidate) -> Candidate:
+    """The bound of any sequence itself is lowered."""
+    deadline = time.monotonic() + _SECONDS
+    x = descended(best.model, best.solution.x, deadline=deadline)
+    return replace(best, solution=replace(best.solution, x=x, messages=best.model.messages(x)))
+
+
+def _finish(
+    request: Request, search: Search, best: Candidate, *, near: bool, interrupted: bool, say: Say
+) -> Generated:
+    cut_short = search.budget.spent()
+    settings: dict[str, Any] = {
+        "method": request.method,
+        "objective": request.objective,
+        "tries": request.tries,
+        "families": search.tries,
+        **request.settings,
+    }
+    if interrupted or cut_short:
+        settings["ended_by"] = "interrupt" if interrupted else "budget"
+    order = Order(request.n, request.honest, request.tier, request.seed, settings)
+    say("certifying")
+    try:
+        file, x = finished(best.model, best.solution.x, order, report=say)
+    except InvalidParameter as error:
+        raise Undecided(
+            f"the search ended outside the range of the evaluators ({error}); take a larger eps or "
+            "a smaller fraction of it"
+        ) from error
+    hurried = near or interrupted or cut_short
+    useless = None if hurried else useless_moves(best.model, x, order, report=say)
+    return Generated(file, useless, tuple(search.ends), interrupted, cut_short)

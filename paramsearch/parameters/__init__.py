@@ -1,0 +1,1 @@
+"""The parameter file: its model, its schema, how it is assembled and signed."""

@@ -1,0 +1,100 @@
+"""What a parameter file guarantees, and for whom."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from accounting.model.configuration import LARGEST_DIMENSION
+from accounting.proof.prove import MOST_ANY
+
+
+class Part(BaseModel):
+    """Of a parameter file: immutable, strict, with nothing unknown in it."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Problem(Part):
+    """What is guaranteed: (eps, delta) for every change of one user's input, as long as the
+    fraction ``honest`` of the n users adds its noise.
+
+    With ``releases`` > 1 it is guaranteed for all of them together, but only for a user who makes
+    the same change, from one value to one other, in every release.
+    """
+
+    n: Annotated[int, Field(ge=1, lt=1 << 53)]
+    max_value: Annotated[int, Field(ge=1, le=1 << 20)]
+    eps: Annotated[float, Field(ge=0, le=1000)]
+    delta: Annotated[float, Field(gt=0, lt=1)]
+    adjacency: Literal["substitution"]
+    releases: Annotated[int, Field(ge=1, lt=1 << 31)]
+    honest: Annotated[float, Field(gt=0, le=1)]
+
+    @property
+    def same_change(self) -> bool:
+        """Whether several releases are covered for one and the same change only."""
+        return self.releases > 1 and not hasattr(self, "changes")
+
+
+class VectorProblem(Problem):
+    """The same for vectors of this dimension with at most one non-zero coordinate: a change takes
+    the value from one coordinate and puts one at the same or another."""
+
+    dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
+
+
+class SequenceProblem(Problem):
+    """What is guaranteed for several releases together: (eps, delta) when one user's whole sequence
+    of inputs is replaced by any other, chosen adaptively, release after release."""
+
+    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
+    changes: Literal["any"]
+
+
+class VectorSequenceProblem(VectorProblem):
+    """The same for sequences of vectors with at most one non-zero coordinate."""
+
+    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
+    changes: Literal["any"]
+
+
+TAGS = {"integers", "vectors", "sequences", "vector sequences"}
+
+
+def _kind(problem: Any) -> str:
+    def stated(name: str) -> bool:
+        return name in problem if isinstance(problem, dict) else hasattr(problem, name)
+
+    if stated("changes"):
+        return "vector sequences" if stated("dimension") else "sequences"
+    return "vectors" if stated("dimension") else "integers"
+
+
+AnyProblem = Annotated[
+    Annotated[Problem, Tag("integers")]
+    | Annotated[VectorProblem, Tag("vectors")]
+    | Annotated[SequenceProblem, Tag("sequences")]
+    | Annotated[VectorSequenceProblem, Tag("vector sequences")],
+    Discriminator(_kind),
+]
+
+
+def problem_of(*, dimension: int, same_change: bool, **fields: Any) -> Problem:
+    """Of integers or of vectors; several releases are for any changes unless it is said that they
+    are for the same change."""
+    any_sequence = fields["releases"] > 1 and not same_change
+    if any_sequence:
+        fields["changes"] = "any"
+    if dimension == 1:
+        return SequenceProblem(**fields) if any_sequence else Problem(**fields)
+    kind = VectorSequenceProblem if any_sequence else VectorProblem
+    return kind(**fields, dimension=dimension)
+
+
+def pair_count(problem: Problem) -> int:
+    """How many changes of one input there are, ordered."""
+    top = problem.max_value
+    moves = top * top if isinstance(problem, VectorProblem) else 0
+    return top * (top + 1) + moves

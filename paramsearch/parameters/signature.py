@@ -1,0 +1,124 @@
+"""Detached Ed25519 signatures over the canonical JSON of a parameter file.
+
+A signature file holds the 64 bytes in base64 on one line.  Keys are PEM, PKCS 8 for the private one
+and SubjectPublicKeyInfo for the public one, as ``openssl genpkey -algorithm ed25519`` makes them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accounting import InvalidConfiguration, InvalidParameter
+from accounting.base import strict_json
+from paramsearch.files import write_atomically
+from paramsearch.parameters.parameter_file import ParameterFile
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+_LARGEST_KEY = 1 << 16
+
+
+def signature_path(path: Path) -> Path:
+    """Where the signature of a file is kept unless somebody says otherwise."""
+    return path.with_name(path.name + ".sig")
+
+
+def public_path(key: Path) -> Path:
+    """Where the public key is kept that belongs to a private key made here."""
+    return key.with_name(key.name + ".pub")
+
+
+def sign(parameters: ParameterFile, private_key: Path) -> bytes:
+    """The content of the signature file."""
+    signature = _private(private_key).sign(parameters.canonical())
+    return base64.b64encode(signature) + b"\n"
+
+
+def verify(parameters: ParameterFile, signature: Path, public_key: Path) -> None:
+    """Nothing if the signature is good, InvalidConfiguration otherwise."""
+    from cryptography.exceptions import InvalidSignature
+
+    key = _public(public_key)
+    try:
+        content = base64.b64decode(strict_json.read_text(signature).strip(), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidConfiguration(f"{signature} is not a signature in base64: {error}") from error
+    try:
+        key.verify(content, parameters.canonical())
+    except InvalidSignature:
+        raise InvalidConfiguration(
+            f"the signature {signature} is not one of this file by the key {public_key}"
+        ) from None
+
+
+def create_key(path: Path) -> Path:
+    """Write a new private key, readable by its owner only, and its public key beside it."""
+    serialization = _library()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    public = public_path(path)
+    for existing in (path, public):
+        if existing.exists():
+            raise InvalidParameter(f"{existing} exists already; a key is never overwritten")
+    key = Ed25519PrivateKey.generate()
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    shown = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    write_atomically(path, secret, private=True)
+    write_atomically(public, shown)
+    return public
+
+
+def _library() -> Any:
+    try:
+        from cryptography.hazmat.primitives import serialization
+    except ImportError as error:
+        raise InvalidParameter(
+            "signatures need the package cryptography: pip install cryptography"
+        ) from error
+    return serialization
+
+
+def _private(path: Path) -> Ed25519PrivateKey:
+    serialization = _library()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = _key(path, lambda pem: serialization.load_pem_private_key(pem, None))
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidParameter(f"{path} is not an Ed25519 private key")
+    return key
+
+
+def _public(path: Path) -> Ed25519PublicKey:
+    serialization = _library()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    key = _key(path, serialization.load_pem_public_key)
+    if not isinstance(key, Ed25519PublicKey):
+        raise InvalidParameter(f"{path} is not an Ed25519 public key")
+    return key
+
+
+def _key(path: Path, decode: Any) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        pem = strict_json.read_bytes(path, most=_LARGEST_KEY)
+    except InvalidConfiguration as error:
+        raise InvalidParameter(f"the key: {error}; sign --create-key makes one") from error
+    try:
+        return decode(pem)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise InvalidParameter(f"{path} is not a PEM key without password: {error}") from error

@@ -1,0 +1,1 @@
+"""The audit report: one self-contained HTML page."""

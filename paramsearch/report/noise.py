@@ -1,0 +1,147 @@
+"""The sections of the report on the noise: every atom, and what it all costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+
+from accounting.model.configuration import Proposal
+from paramsearch.parameters.parameter_file import AtomNoise, CentralNoise, ParameterFile
+from paramsearch.report.html import (
+    LARGEST_TABLE,
+    Fact,
+    Html,
+    atom_text,
+    chance,
+    element,
+    facts,
+    join,
+    number,
+    quotient,
+    section,
+    share,
+    table,
+)
+
+Document = ParameterFile | Proposal
+_CENTRAL = "1 and −1, each"
+
+
+def cost_section(document: Document) -> Html:
+    """Expected values; for a bare configuration, what follows from it."""
+    rows: list[Fact]
+    expected = element("p", "Messages and bits are expected values.", class_="note")
+    if isinstance(document, ParameterFile):
+        cost, error = document.cost, document.error
+        rows = [
+            ("Noise messages", join([number(cost.noise_messages, 6), ", all users together"])),
+            ("Messages per user", number(cost.messages_per_user, 6)),
+            ("Bits per message", f"{cost.bits_per_message:,}"),
+            ("Bits per user", number(cost.bits_per_user, 6)),
+            (_rmse(document), number(error.rmse, 5)),
+        ]
+        if document.problem.eps > 0:
+            against = " times the RMSE of the discrete Laplace mechanism at ε = "
+            if document.dimension > 1:
+                against = against.replace("mechanism", "mechanism for two coordinates")
+            ratio = number(error.rmse_over_central, 5)
+            rows += [("Against central", join([ratio, against, number(document.problem.eps)]))]
+        return section("cost", "Cost and error", facts(rows), expected)
+    noise = document.dimension * _messages(document)
+    rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
+    if document.n is not None:
+        rows += [("Messages per user", number(1 + noise / document.n, 6))]
+    rmse = math.sqrt(0.5) / math.sinh(_step(document) / 2)
+    rows += [(_rmse(document), number(rmse, 5))]
+    return section("cost", "Cost and error", facts(rows), expected)
+
+
+def _rmse(document: Document) -> str:
+    return "RMSE of the sum" if document.dimension == 1 else "RMSE of each coordinate"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """The noise of one atom, or the central noise."""
+
+    name: str
+    messages: int
+    r: float
+    p: Html
+    mean: float
+    rate: Html
+
+
+def _entries(document: Document) -> Iterator[_Entry]:
+    """The central noise, then the atoms."""
+    if isinstance(document, ParameterFile):
+        yield _written(_CENTRAL, 2, document.central)
+        for entry in document.atoms:
+            yield _written(atom_text(entry.atom), len(entry.atom), entry)
+        return
+    step = _step(document)
+    q, rate = math.exp(-step), -math.log(-math.expm1(-step))
+    yield _Entry(_CENTRAL, 2, 1.0, _double(q), 1 / math.expm1(step), number(rate, 6))
+    for elements, r, p in document.atoms:
+        mean, rate = r * p / (1 - p), -r * math.log1p(-p)
+        yield _Entry(atom_text(elements), len(elements), r, _double(p), mean, number(rate, 6))
+
+
+def _written(name: str, messages: int, noise: CentralNoise | AtomNoise) -> _Entry:
+    p = chance(Fraction(noise.p), exact=noise.p)
+    rate = quotient(Fraction(noise.rate), exact=noise.rate)
+    return _Entry(name, messages, noise.r, p, noise.mean, rate)
+
+
+def _double(p: float) -> Html:
+    return chance(Fraction(p), exact=repr(p))
+
+
+def _step(proposal: Proposal) -> float:
+    """eps_central / max_value, which a hostile file can make underflow."""
+    return max(proposal.eps_central / proposal.max_value, 1e-300)
+
+
+def _messages(document: Document) -> float:
+    """Of all users, in one coordinate: 2 E[central] + the sum of |s| E[D^s]."""
+    if isinstance(document, ParameterFile):
+        return document.cost.noise_messages / document.dimension
+    atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in document.atoms)
+    return 2 / math.expm1(_step(document)) + atoms
+
+
+def noise_section(document: Document, *, honest: float) -> Html:
+    """Every atom with the law of its noise."""
+    total = _messages(document)
+    rows = [
+        (
+            element("span", entry.name, class_="atom"),
+            number(entry.r, 6),
+            entry.p,
+            number(entry.mean, 6),
+            entry.rate,
+            share(entry.messages * entry.mean / total),
+        )
+        for entry in islice(_entries(document), LARGEST_TABLE)
+    ]
+    more = 1 + len(document.atoms) - len(rows)
+    note = (
+        "The messages of an atom sum to 0 and are sent together, NB(r, p) times over all users, in "
+        "compound Poisson events of the given rate. Point at a number for its exact value."
+    )
+    if document.dimension > 1:
+        note += f" Each of the {document.dimension:,} coordinates has all of it to itself."
+    if honest != 1:
+        note += " This is the noise of all users; the proof counts on that of the honest ones only."
+    if more:
+        note += f" The first {len(rows) - 1:,} atoms are listed, {more:,} more are in the file."
+    heads = ("Atom", "r", "p", "Mean", "Rate", "Share of messages")
+    return section(
+        "noise",
+        "The noise",
+        element("p", note),
+        table(f"The central noise and {len(document.atoms):,} atoms", heads, rows, "long"),
+    )

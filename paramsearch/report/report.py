@@ -1,0 +1,307 @@
+"""``paramsearch audit FILE --report FILE.html``: an audit as one page for people.
+
+The page needs no network and holds no script; nothing in it depends on when or where it was made.
+What comes from the audited file is escaped (``report_text``), and a content security policy forbids
+the browser to load or run anything, should that ever fail.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import platform
+from collections.abc import Callable
+from importlib import metadata, resources
+from pathlib import Path
+
+import numpy as np
+
+from accounting import AccountingError, Enclosure, InvalidParameter, Protocol
+from accounting.base.arrays import FloatArray
+from accounting.base.balls import above, ball, below, precision
+from accounting.notary import Mechanism
+from accounting.proof.directed_rounding import configuration
+from accounting.protocol import monotone
+from paramsearch.certification.audit import Audit
+from paramsearch.files import write_atomically
+from paramsearch.report.charts import (
+    block_maximum,
+    block_size,
+    colour_range,
+    pair_map,
+    profile_chart,
+    swatch,
+)
+from paramsearch.report.html import Html, element, number, section, share, table, told
+from paramsearch.report.noise import cost_section, noise_section
+from paramsearch.report.sections import (
+    Document,
+    file_section,
+    no_lower_bound,
+    problem_section,
+    proof_section,
+    verdict_section,
+    worst_pair,
+)
+
+Report = Callable[[str], None]
+Curve = list[tuple[float, Enclosure]]
+_LARGEST_DEVIATION = 1e-12
+"""Of the central noise from NB(1, q): the fast evaluators know no other central noise."""
+_SMALLEST_EPS = 1e-9
+"""The profile around a smaller one is drawn as around 0."""
+_LARGEST_EPS = 1e5
+_BITS = 128
+_TOP_PAIRS = 5
+
+
+def curve(
+    mechanism: Mechanism,
+    eps: float,
+    releases: int,
+    report: Report | None = None,
+    *,
+    same_change: bool = False,
+) -> Curve | None:
+    """Bounds on delta from 0 to twice eps (to 1 if it is 0), both monotone; None where the fast
+    evaluators refuse.  All points but eps are numbers of few digits, to be shown as they are."""
+    top = mechanism.max_value
+    points = 25 if top <= 32 else 17 if top <= 100 else 9
+    last = 2 * eps if eps > _SMALLEST_EPS else 1.0
+    grid = [float(f"{last * i / (points - 1):.4g}") for i in range(points)]
+    if eps > _SMALLEST_EPS:
+        grid[points // 2] = eps
+    found = []
+    try:
+        less, more = _evaluators(mechanism, last, releases, same_change)
+        for i, at in enumerate(grid):
+            if report is not None:
+                report(f"profile for the report, {i + 1} of {points}")
+            upper = less.delta(at, gap=0.05, absolute=1e-30).enclosure
+            lower = upper if less == more else more.delta(at, gap=0.05, absolute=1e-30).enclosure
+            with precision(_BITS):
+                extra = mechanism.deviation(at, releases)
+                low, high = below(ball(lower.lower) - extra), above(ball(upper.upper) + extra)
+            found.append(Enclosure(max(0.0, low), min(1.0, high)))
+    except AccountingError:
+        return None
+    return list(zip(grid, monotone(found), strict=True))
+
+
+def pair_bounds(
+    mechanism: Mechanism, eps: float, releases: int, report: Report | None = None
+) -> FloatArray | None:
+    """Upper bounds on delta, [j, k] for the input j becoming k and NaN for no change; or None.
+
+    With several releases, of the same change in every one of them.
+    For vectors, the larger one of the change within a coordinate and that to another one.
+    """
+    try:
+        less, _ = _evaluators(mechanism, eps, releases, same_change=True)
+        if report is not None:
+            report("all pairs for the report")
+        found = less.delta(eps, absolute=1e-30).upper
+    except AccountingError:
+        return None
+    with precision(_BITS):
+        extra = above(mechanism.deviation(eps, releases))
+    top = mechanism.max_value
+    bounds = np.full((top + 1,) * 2, math.nan)
+    # ordered pairs come row by row, like the entries off the diagonal; moves come after them
+    moved = np.nextafter(found + extra, math.inf) if extra else found
+    single, moves = np.split(np.minimum(moved, 1.0), [top * (top + 1)])
+    bounds[~np.eye(top + 1, dtype=bool)] = single
+    if len(moves):
+        bounds[1:, 1:] = np.fmax(bounds[1:, 1:], moves.reshape(top, top))
+    return bounds
+
+
+def _evaluators(
+    mechanism: Mechanism, eps: float, releases: int, same_change: bool
+) -> tuple[Protocol, Protocol]:
+    """For upper and for lower bounds, where the fast evaluators apply."""
+    if not _is_central(mechanism):
+        raise InvalidParameter("the central noise is not NB(1, q)")
+    if eps > _LARGEST_EPS:
+        raise InvalidParameter(f"eps = {eps} leaves the range of the fast evaluators")
+    less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
+    return Protocol(less, releases, same_change), Protocol(more, releases, same_change)
+
+
+def _is_central(mechanism: Mechanism) -> bool:
+    with precision(_BITS):
+        return above(mechanism.central.deviation()) <= _LARGEST_DEVIATION
+
+
+def write(
+    path: Path,
+    audit: Audit,
+    document: Document,
+    *,
+    source: str,
+    signature: str | None = None,
+    report: Report | None = None,
+) -> None:
+    """Compute what the drawings show, and write the page."""
+    question = (audit.mechanism, audit.eps, audit.releases, report)
+    page = render(
+        audit,
+        document,
+        source=source,
+        signature=signature,
+        curve=curve(*question, same_change=audit.same_change),
+        pairs=pair_bounds(*question),
+    )
+    write_atomically(path, page.encode())
+
+
+def render(
+    audit: Audit,
+    document: Document,
+    *,
+    source: str,
+    signature: str | None,
+    curve: Curve | None,
+    pairs: FloatArray | None,
+) -> str:
+    """The page; of ``source`` only the name of the file is shown."""
+    name = told(Path(source).name)
+    style = resources.files("paramsearch").joinpath("report.css").read_text("utf-8")
+    seal = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    version = metadata.version("paramsearch")
+    software = {
+        "paramsearch": version,
+        "python-flint": metadata.version("python-flint"),
+        "Python": platform.python_version(),
+    }
+    body = element(
+        "body",
+        element("header", element("p", "Privacy audit of"), element("h1", name)),
+        element(
+            "main",
+            verdict_section(audit),
+            element("div", problem_section(audit, document), cost_section(document), class_="two"),
+            element("div", *_drawings(audit, curve, pairs), class_="two"),
+            noise_section(document, honest=audit.honest),
+            proof_section(audit),
+            file_section(document, signature=signature, software=software),
+        ),
+        element("footer", element("p", f"paramsearch {version}")),
+    )
+    head = (
+        '<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        f"style-src 'sha256-{seal}'; base-uri 'none'; form-action 'none'\">\n"
+        f"{element('title', f'{audit.verdict.capitalize()}: {name}')}\n<style>{style}</style>\n"
+    )
+    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}</head>\n{body}\n</html>\n'
+
+
+def _drawings(audit: Audit, curve: Curve | None, pairs: FloatArray | None) -> list[Html]:
+    if curve is None and pairs is None:
+        return [section("profile", "Privacy profile", element("p", _absent(audit)))]
+    return [_profile(audit, curve), _pairs(audit, pairs)]
+
+
+def _profile(audit: Audit, found: Curve | None) -> Html:
+    if found is None:
+        return section("profile", "Privacy profile", element("p", _absent(audit)))
+    proved = audit.proof.enclosure if audit.proof is not None else None
+    found = _with_proof(found, audit)
+    drawing = profile_chart(found, eps=audit.eps, delta=audit.delta, proved=proved)
+    legend = [("upper", "upper bound"), ("lower", "lower bound"), ("claim", "the claim")]
+    legend += [("proved", "proved at its ε")] if proved is not None else []
+    signs = element("ul", *(element("li", swatch(kind), text) for kind, text in legend))
+    words = [f"Proved at the {len(found)} dots; the lines between them guide the eye."]
+    if audit.proof is not None and not audit.proof.exact:
+        words += [f" There is no lower bound: {no_lower_bound(audit.proof)}."]
+    elif all(bound.lower > 0 for _, bound in found):
+        gap = max(bound.relative_gap for _, bound in found)
+        words += [" The two bounds differ by at most ", share(gap), "."]
+    rows = [
+        (number(at), number(bound.lower, 5, "lower"), number(bound.upper, 5, "upper"))
+        for at, bound in found
+    ]
+    numbers = table("δ(ε), bounds", ("ε", "δ at least", "δ at most"), rows)
+    return section(
+        "profile",
+        "Privacy profile",
+        element("figure", drawing, element("figcaption", signs, element("p", *words))),
+        element("details", element("summary", "The numbers"), numbers),
+    )
+
+
+def _with_proof(found: Curve, audit: Audit) -> Curve:
+    """The proof's own bounds at its eps, and what they say about the other points."""
+    if audit.proof is None:
+        return found
+    bounds = {**dict(found), audit.eps: audit.proof.enclosure}
+    grid = sorted(bounds)
+    return list(zip(grid, monotone([bounds[at] for at in grid]), strict=True))
+
+
+def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
+    vectors = audit.mechanism.dimension > 1
+    heading = "Every change of input"
+    if bounds is None:
+        return section("pairs", heading, element("p", _absent(audit)))
+    if audit.proof is not None:  # no pair exceeds what was proved for all of them
+        bounds = np.minimum(bounds, audit.proof.enclosure.upper)
+    pair = worst_pair(audit)
+    worst = None if pair is None else (pair[0], pair[-1])
+    size = block_size(len(bounds))
+    cells = block_maximum(bounds, size)
+    darkest = 10 ** colour_range(cells)[0]
+    words = [
+        "Upper bounds of δ at ε = ",
+        number(audit.eps),
+        " from the fast evaluators, none above what was proved; those far below the largest may be "
+        "loose.",
+    ]
+    mixed = audit.releases > 1 and not audit.same_change
+    if audit.releases > 1:
+        words += [f" Each change is made in all {audit.releases:,} releases."]
+    if mixed:
+        words += [" Different changes in different releases reach more: see the verdict."]
+    if vectors:
+        words += [" A value becomes another in its coordinate or in another; the larger bound."]
+    if size > 1:
+        words += [f" A cell shows the largest of {size} × {size} changes."]
+    if worst is not None:
+        which = "with which the worst sequence begins" if mixed else "that is worst"
+        words += [f" Outlined: the change {which}, {worst[0]:,} to {worst[1]:,}."]
+    if ((cells > 0) & (cells < darkest)).any():
+        words += [" The darkest colour is for ", number(darkest, 2), " and less."]
+    flat = np.where(np.isnan(bounds), -1.0, bounds).ravel()
+    first = np.argsort(-flat, kind="stable")[:_TOP_PAIRS]
+    rows = [
+        (f"{i // len(bounds):,} becomes {i % len(bounds):,}", number(float(flat[i]), 4, "upper"))
+        for i in first.tolist()
+        if flat[i] >= 0
+    ]
+    largest = table("The largest bounds", ("Input", "δ at most"), rows)
+    return section(
+        "pairs",
+        heading,
+        element(
+            "figure",
+            pair_map(bounds, worst=worst),
+            element("figcaption", element("p", *words)),
+        ),
+        element("details", element("summary", "The largest ones"), largest),
+    )
+
+
+def _absent(audit: Audit) -> str:
+    """Why there is no drawing."""
+    if audit.proof is not None and audit.proof.enclosure.lower == 1:
+        return "A message without noise gives its input away: δ = 1 for every ε."
+    if not _is_central(audit.mechanism):
+        return (
+            "Not drawn: the noise of the honest users on +1 and −1 differs from the geometric law "
+            "that the fast evaluators need."
+        )
+    return "Not drawn: the fast evaluators do not take these parameters."

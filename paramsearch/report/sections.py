@@ -1,0 +1,308 @@
+"""The sections of the report that answer: the verdict, the claim, the proof, the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from accounting.model.configuration import Proposal
+from accounting.model.mechanism import Pair
+from accounting.notary.notary import BALL, BALL_2D, DISJOINT
+from accounting.proof.prove import FAST, Proof
+from paramsearch.certification.audit import Audit, Verdict
+from paramsearch.cli.display import releases_in_words, worst_case
+from paramsearch.parameters.honest_fraction import in_words
+from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.problem_section import Problem
+from paramsearch.report.html import (
+    LARGEST_TABLE,
+    Fact,
+    Html,
+    element,
+    facts,
+    join,
+    number,
+    percent,
+    section,
+    sentence,
+    table,
+    told,
+)
+
+Document = ParameterFile | Proposal
+_SIGNS: dict[Verdict, str] = {
+    "certified": "M9 17l6 6 12-13",
+    "violated": "M10 10l14 14M24 10l-14 14",
+    "undecided": "M12.5 13a4.5 4.5 0 1 1 6.500 4.200c-1.300.7-2 1.500-2 3.100M17 25v.6",
+}
+_FACTOR = 2.0
+"""From here on a margin is told as a factor."""
+_BALLS = "ball arithmetic: each number is an interval that holds the true one"
+_METHODS = {
+    BALL: ("ball", _BALLS),
+    BALL_2D: ("ball, thinned", f"{_BALLS}; the central noise as doubles with error bounds"),
+    FAST: ("fast", "floating point with proved error bounds"),
+    DISJOINT: ("disjoint supports", "every view tells the two inputs apart"),
+}
+
+
+def verdict_section(audit: Audit) -> Html:
+    """The answer, and what it rests on."""
+    sign = element(
+        "svg",
+        element("circle", cx=17, cy=17, r=15.5),
+        element("path", d=_SIGNS[audit.verdict]),
+        viewBox="0 0 34 34",
+        width=34,
+        height=34,
+        aria_hidden="true",
+    )
+    return element(
+        "section",
+        element("h2", sign, audit.verdict.capitalize(), id="verdict"),
+        element("p", sentence(audit.reason), class_="reason"),
+        facts(_answer(audit)),
+        *_witness(audit),
+        class_=f"verdict {audit.verdict}",
+        aria_labelledby="verdict",
+    )
+
+
+def _answer(audit: Audit) -> Iterator[Fact]:
+    proof, at = audit.proof, join(["at ε = ", number(audit.eps)])
+    yield "Claimed", join(["δ ≤ ", number(audit.delta), " ", at])
+    if proof is None:
+        yield "Proved", "nothing"
+        return
+    low, high = proof.enclosure.lower, proof.enclosure.upper
+    upper = number(high, 5, "upper")
+    if low == high:
+        yield "Proved", join(["δ = ", upper, " ", at])
+    elif proof.exact:
+        yield "Proved", join([number(low, 5, "lower"), " ≤ δ ≤ ", upper, " ", at])
+    else:
+        yield (
+            "Proved",
+            join(["δ ≤ ", upper, " ", at, f" (no lower bound: {no_lower_bound(proof)})"]),
+        )
+    if 0 < high <= audit.delta:
+        yield "Margin", _margin(audit.delta, high, "below")
+    if low > audit.delta:
+        yield "Margin", _margin(audit.delta, low, "above")
+    worst = worst_pair(audit)
+    if worst is not None:
+        any_sequence = audit.releases > 1 and not audit.same_change
+        label = "Worst sequence" if any_sequence else "Worst change"
+        yield label, worst_case(proof, any_sequence=any_sequence)
+
+
+def _margin(claimed: float, bound: float, side: str) -> Html | str:
+    """How far a bound is from the claim, and not more: a factor from 2 on, percent below that."""
+    if bound == claimed:
+        return "none: the bound is the claim"
+    factor = max(claimed, bound) / min(claimed, bound)
+    if factor >= _FACTOR:
+        return join([number(factor, 3, "lower"), f" times {side} the claim"])
+    part = 100 * (abs(claimed - bound) / claimed)
+    return join([number(part, 2, "lower"), f" % {side} the claim"])
+
+
+def no_lower_bound(proof: Proof) -> str:
+    """Why there is none."""
+    return "proved for less noise" if proof.lighter else "more atoms than values"
+
+
+def worst_pair(audit: Audit) -> Pair | None:
+    """The pair with the largest bound, where the bounds single one out."""
+    proof = audit.proof
+    if proof is None or (proof.exact and proof.enclosure.lower == 0):
+        return None
+    return proof.worst_pair
+
+
+def _witness(audit: Audit) -> list[Html]:
+    """For a violation: who sees it, and what holds instead."""
+    proof, found = audit.proof, audit.satisfied_eps
+    if audit.verdict != "violated" or proof is None:
+        return []
+    any_sequence = audit.releases > 1 and not audit.same_change
+    worst = worst_case(proof, any_sequence=any_sequence)
+    if proof.enclosure.lower == 1:
+        words = join(
+            [
+                f"When {worst}, every outcome tells that it has changed. No ε makes up for that: "
+                "δ = 1 for all of them."
+            ]
+        )
+        return [element("p", element("strong", "Witness. "), words)]
+    if proof.enclosure.lower <= audit.delta:
+        return [element("p", "The claimed δ is not what fails: the certificate in the file does.")]
+    words = join(
+        [
+            f"With {worst}: δ is at least " if any_sequence else f"When {worst}, δ is at least ",
+            number(proof.enclosure.lower, 5, "lower"),
+            ", more than the ",
+            number(audit.delta),
+            " claimed.",
+        ]
+    )
+    holds: Html | str = "No ε was found that holds at this δ."
+    if not audit.searched:
+        holds = "The ε that does hold at this δ was not searched for to the end, for lack of time."
+    if found is not None:
+        holds = join(
+            [
+                "At this δ it satisfies ε = ",
+                number(found.upper, 5, "upper"),
+                ", and no ε below ",
+                number(found.lower, 5, "lower"),
+                ".",
+            ]
+        )
+    return [
+        element("p", element("strong", "Witness. "), words),
+        element("p", element("strong", "What holds instead. "), holds),
+    ]
+
+
+def problem_section(audit: Audit, document: Document) -> Html:
+    """The question that was answered; the file may have asked another one."""
+    own: Problem | Proposal
+    if isinstance(document, ParameterFile):
+        own, releases, honest = document.problem, document.problem.releases, document.problem.honest
+    else:
+        own, releases, honest = document, 1, 1.0
+    how = " from any value to any other"
+    inputs = f"whole numbers from 0 to {audit.mechanism.max_value:,}"
+    if audit.mechanism.dimension > 1:
+        how = " from any such vector to any other"
+        inputs = (
+            f"vectors of dimension {audit.mechanism.dimension:,}, at most one value not 0; {inputs}"
+        )
+    rows: list[Fact] = [
+        ("Users", f"{own.n:,}" if own.n is not None else "not stated"),
+        ("Inputs", inputs),
+        ("ε", number(audit.eps)),
+        ("δ", number(audit.delta)),
+        ("Adjacency", "substitution: one user’s input changes" + how),
+        (
+            "Releases",
+            releases_in_words(audit.releases, same_change=audit.same_change)
+            if audit.releases > 1
+            else "1",
+        ),
+        (
+            "Honest users",
+            "all add their noise"
+            if audit.honest == 1
+            else percent(in_words(audit.honest, audit.proved_for))
+            + " of the users add their noise",
+        ),
+    ]
+    asked = (audit.eps, audit.delta, audit.releases, audit.honest)
+    given = (own.eps, own.delta, releases, honest)
+    notes = []
+    if asked != given:
+        names = ("ε", "δ", "releases", "honest fraction")
+        differ = [
+            join([f"{name} = ", number(value) if value is not None else "not stated"])
+            for name, value, other in zip(names, given, asked, strict=True)
+            if value != other
+        ]
+        text = [part for claim in differ for part in (claim, ", ")][:-1]
+        words = ("The audit was asked about this claim; the file says ", *text, ".")
+        notes = [element("p", *words, class_="note")]
+    return section("claim", "The claim", facts(rows), *notes)
+
+
+def proof_section(audit: Audit) -> Html:
+    """Which method proved how many pairs."""
+    proof = audit.proof
+    if proof is None:
+        text = "No proof was completed, so there are no bounds to rely on."
+        return section("proof", "How it was proved", element("p", text))
+    covered = table(
+        f"Ordered pairs of inputs, {len(audit.mechanism.pairs()):,} in all",
+        ("Method", "Pairs", "What it is"),
+        [
+            (name, f"{count:,}", what)
+            for method, count in proof.covered.items()
+            for name, what in [_METHODS.get(method, (method, ""))]
+        ],
+    )
+    inside = ", inside both bounds"
+    rows: list[Fact] = [
+        ("Precision", f"{proof.precision:,} bits" if proof.precision else "exact: no arithmetic"),
+        (
+            "Relative gap",
+            join(
+                [
+                    number(proof.enclosure.relative_gap, 2, "upper"),
+                    "" if proof.met else ", wider than was asked for",
+                ]
+            ),
+        ),
+        ("Sampler deviation", join([number(proof.deviation, 3, "upper"), inside])),
+    ]
+    if not proof.exact:
+        rows += [("Lower bound", f"none: {no_lower_bound(proof)}")]
+    what = "δ(ε) is the largest hockey-stick divergence over the ordered pairs of inputs. "
+    if audit.releases > 1 and not audit.same_change:
+        what = (
+            "δ(ε) is the largest hockey-stick divergence over all sequences of changes, one in "
+            "each release, each chosen by what was published before. "
+        )
+    if proof.enclosure.lower == 1:
+        what += "One pair that every outcome tells apart settles it."
+    elif audit.releases > 1 and not audit.same_change:
+        what += "The best of them is bounded from above, backward over the releases"
+        what += ", and from below by one of them." if proof.enclosure.lower > 0 else "."
+    else:
+        what += "Every pair is bounded from above"
+        what += ", the worst one also from below." if proof.exact else "."
+    return section("proof", "How it was proved", element("p", what), facts(rows), covered)
+
+
+def file_section(document: Document, *, signature: str | None, software: Mapping[str, str]) -> Html:
+    """What identifies the file, and what it says about its own making."""
+    audited = ", ".join(f"{name} {version}" for name, version in software.items())
+    rows: list[Fact] = [("Signature", told(signature) if signature is not None else "not checked")]
+    parts: list[Html] = []
+    if isinstance(document, ParameterFile):
+        rows = [("SHA-256", element("code", document.sha256)), *rows]
+        rows += [("Format", element("code", document.format)), *_certificate(document)]
+        made = document.provenance
+        rows += [("Made by", element("code", told(f"{made.tool} {made.version}")))]
+        rows += [("Seed", f"{made.seed:,}" if made.seed is not None else "none")]
+        parts = [_settings(made.settings)] if made.settings else []
+    else:
+        rows += [("Format", "a bare configuration: no hash, no certificate, no provenance")]
+    rows += [("Audited with", audited)]
+    return section("file", "The file", facts(rows), *parts)
+
+
+def _certificate(file: ParameterFile) -> Iterator[Fact]:
+    found = file.certificate
+    if found is None:
+        yield "Certificate", "none in the file"
+        return
+    yield (
+        "Certificate",
+        join(
+            [
+                number(found.delta_lower, 5, "lower"),
+                " ≤ δ ≤ ",
+                number(found.delta_upper, 5, "upper"),
+                " at ε = ",
+                number(found.eps),
+                "; the audit proves δ anew and trusts none of it",
+            ]
+        ),
+    )
+    versions = [f"{name} {version}" for name, version in found.software.items()]
+    yield "Certified with", element("code", told(", ".join(versions)))
+
+
+def _settings(settings: Mapping[str, object]) -> Html:
+    items = list(settings.items())[:LARGEST_TABLE]
+    rows = [(element("code", told(key)), element("code", told(str(value)))) for key, value in items]
+    return table("Settings of the search, as the file tells them", ("Setting", "Value"), rows)

@@ -1,0 +1,68 @@
+"""The central noise of a target: from a fraction of what eps allows, or from an error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accounting.base.errors import InvalidParameter
+from accounting.base.validation import positive, real
+
+_LONGEST = 4_000_000
+_FINEST = 400
+"""Of max_value: the loss of the Discrete Laplace mechanism hardly depends on it beyond."""
+
+
+def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -> float:
+    """About the largest eps* at which the Discrete Laplace mechanism alone is (eps, delta/2)-DP for
+    this many changes by max_value at once."""
+    if changes <= 2:  # what delta adds to eps / changes is hardly anything
+        return eps / changes
+    top = max(1, min(max_value, _FINEST, _LONGEST // changes))
+    low, high = eps / changes, eps
+    for _ in range(40):
+        middle = (low + high) / 2
+        if _laplace_delta(middle, eps, top, changes) <= delta / 2:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
+    step = central / top
+    q = math.exp(-step)
+    weight = np.exp(-step * np.arange(top + 1)) * (1 - q) / (1 + q)
+    weight[[0, -1]] = np.array([1.0, math.exp(-central)]) / (1 + q)
+    size = changes * top + 1
+    spectrum = np.fft.rfft(weight, 1 << (size - 1).bit_length())
+    mass = np.fft.irfft(spectrum**changes)[:size]
+    loss = step * (changes * top - 2 * np.arange(size))
+    return float(np.sum(np.clip(mass, 0, None) * -np.expm1(np.minimum(eps - loss, 0.0))))
+
+
+def by_fraction(fraction: float, largest: float) -> float:
+    """eps* as a fraction of the largest."""
+    share = real("central fraction", fraction)
+    if not 0 < share < 1:
+        raise InvalidParameter(
+            f"central fraction = {share:g} must lie strictly between 0 and 1: the atoms need the "
+            "rest of eps"
+        )
+    return share * largest
+
+
+def by_rmse(max_rmse: float, max_value: int, largest: float, honest: float = 1.0) -> float:
+    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error, where
+    everybody adds so much that the fraction ``honest`` suffices."""
+    rmse = positive("max rmse", max_rmse) * math.sqrt(honest)
+    central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
+    if central >= 0.999 * largest:
+        least = 1 / (math.sqrt(2 * honest) * math.sinh(largest / (2 * max_value)))
+        raise InvalidParameter(
+            f"max rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
+            f"{least:.6g} at this eps, and the atoms need a part of eps; allow {1.01 * least:.4g} "
+            "at least, or raise eps"
+        )
+    return central

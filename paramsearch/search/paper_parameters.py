@@ -1,0 +1,112 @@
+"""The paper's own parameters, to compare with: its theorem, and its theorem with the program's t'.
+
+Ghazi, Kumar, Manurangsi, Pagh, Sinha (ICML 2021), thm:main-dp-opt and its remark: with eps - eps* =
+eps_1 + eps_2, delta = delta_1 + delta_2 and the family {m, -ceil(m/2), -floor(m/2)},
+
+    {-1, +1} has NB(3 (1 + log(1/delta_1)), e^{-0.2 eps_1 / max_value}) and, like every atom s,
+    NB(3 (1 + log(|S|/delta_2)), e^{-0.2 eps_2 / t'_s}),
+
+where t' dominates every difference of two columns.  The theorem takes t' = 2 t with
+t_s = ceil(Gamma / m), Gamma = max_value ceil(1 + log2(max_value)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from accounting import Family, InvalidParameter, halves
+from accounting.base.arrays import FloatArray
+from accounting.model.configuration import Proposal
+from accounting.model.family import UNIT, Atom
+from paramsearch.search.dominance import dominance
+from paramsearch.search.target import Target
+
+_halves = cache(halves)
+
+
+def theorem(target: Target) -> Proposal:
+    """The analytic parameters; the slack is split in halves."""
+    family = _halves(_single(target).max_value)
+    top = target.max_value
+    gamma = top * math.ceil(1 + math.log2(top))
+    t = np.array([math.ceil(gamma / max(map(abs, elements))) for elements in family.atoms])
+    slack = min(1.0, target.eps - target.eps_central)
+    half = slack / 2 if top > 1 else slack
+    return _proposal(target, family, 2.0 * t, half, half)
+
+
+def refined(
+    target: Target,
+    report: Callable[[str], None] = lambda _: None,
+    t_prime: FloatArray | None = None,
+) -> Proposal:
+    """The same with t' from the dominance program and the best split of the slack."""
+    family = _halves(_single(target).max_value)
+    slack = target.eps - target.eps_central
+    if target.max_value == 1:
+        return _proposal(target, family, np.zeros(1), slack, 0.0)
+    if t_prime is None:
+        t_prime = dominance(family, report=report).t_prime
+    cost = _split_cost(target, family, t_prime, slack)
+    low, high = 0.01, 0.99
+    for _ in range(60):
+        first, second = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, second) if cost(first) < cost(second) else (first, high)
+    share = (low + high) / 2
+    return _proposal(target, family, t_prime, share * slack, (1 - share) * slack)
+
+
+def _single(target: Target) -> Target:
+    if target.releases > 1:
+        raise InvalidParameter("the paper's parameters are for one release; use --method search")
+    return target
+
+
+def _proposal(
+    target: Target, family: Family, t_prime: FloatArray, eps_1: float, eps_2: float
+) -> Proposal:
+    top = target.max_value
+    part = target.delta if top == 1 else target.delta / 2
+    atoms: list[tuple[Atom, float, float]] = [
+        (UNIT, 3 * (1 + math.log(1 / part)), math.exp(-0.2 * eps_1 / top))
+    ]
+    if top > 1:
+        r = 3 * (1 + math.log((2 * top - 1) / part))  # the paper counts atoms for m and for -m
+        atoms += [
+            (elements, r, math.exp(-0.2 * eps_2 / float(t)))
+            for elements, t in zip(family.atoms, t_prime, strict=True)
+            if t > 0
+        ]
+    if any(p >= 1 for _, _, p in atoms):
+        raise InvalidParameter(
+            f"eps - eps* = {target.eps - target.eps_central:g} is so small that a p rounds to 1"
+        )
+    return Proposal(top, tuple(atoms), target.eps_central, target.eps, target.delta, target.n)
+
+
+def _split_cost(
+    target: Target, family: Family, t_prime: FloatArray, slack: float
+) -> Callable[[float], float]:
+    """The messages of a proposal as a function of the first atom's share of the slack."""
+    even = _proposal(target, family, t_prime, slack / 2, slack / 2)
+    weight = np.array([len(elements) * r for elements, r, _ in even.atoms])
+    rate = -2 * np.log([p for _, _, p in even.atoms])  # per share
+
+    def cost(share: float) -> float:
+        first = weight[0] / math.expm1(rate[0] * share)
+        return float(first + np.sum(weight[1:] / np.expm1(rate[1:] * (1 - share))))
+
+    return cost
+
+
+def _messages(proposal: Proposal) -> float:
+    return math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in proposal.atoms)
+
+
+def noise_messages(target: Target, proposal: Proposal) -> float:
+    """2 E[central] + sum of |s| E[D^s]."""
+    return target.central_messages + _messages(proposal)

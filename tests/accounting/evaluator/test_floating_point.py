@@ -1,0 +1,108 @@
+"""The assumptions and lemmas of floating_point.md, measured; kernels against obvious twins."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from accounting import NegativeBinomial, NoiseSum
+from accounting.evaluator import bounding_functions as testfunctions
+from accounting.evaluator import kernels
+from accounting.evaluator.spectra import twiddles
+from accounting.model.noise import UNIT_ROUNDOFF
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "expm1", "sin", "cos"])
+def test_elementary_functions_are_within_4_ulp(name: str) -> None:
+    rng = random.Random(3)
+    low, high = {"log": (1e-300, 1e300), "log1p": (-0.999, 50.0)}.get(name, (-700.0, 700.0))
+    if name in ("sin", "cos"):
+        low, high = 0.0, math.pi
+    x = np.array([rng.uniform(low, high) for _ in range(2000)])
+    if name == "log":
+        x = np.exp(np.array([rng.uniform(-690, 690) for _ in range(2000)]))
+    vector = getattr(np, name)(x)
+    with mp.workdps(50):
+        for value, fast in zip(x, vector, strict=True):
+            truth = getattr(mp, name)(mp.mpf(value))
+            for found in (fast, getattr(math, name)(value)):
+                assert abs(mp.mpf(float(found)) - truth) <= 8 * UNIT_ROUNDOFF * abs(truth)
+
+
+@pytest.mark.parametrize("n", [256, 1024, 8192])
+def test_transform_is_within_its_bound(n: int) -> None:
+    rng = np.random.default_rng(n)
+    rows = rng.random((3, n)) ** 8
+    re, im = np.empty((3, n // 2 + 1)), np.empty((3, n // 2 + 1))
+    kernels.rfft_rows(rows, np.ones(3), *twiddles(n), re, im)
+    exact = np.fft.rfft(rows.astype(np.longdouble), axis=1)
+    error = np.abs((re + 1j * im) - exact)
+    bound = 28 * math.log2(n) * UNIT_ROUNDOFF * np.linalg.norm(rows, axis=1) * math.sqrt(n)
+    assert np.all(np.sqrt(2 * (error.astype(float) ** 2).sum(axis=1)) <= bound)
+
+
+def dots(mass: list[float], loss: list[float], step: float, first: int, last: int) -> np.ndarray:
+    """The obvious twin of connect_the_dots, in mpmath."""
+    cells = [mp.mpf(0)] * (last - first + 1)
+    for m, value in zip(mass, loss, strict=True):
+        i = math.floor(value / step)
+        if first <= i and value / step < last:
+            theta = mp.expm1(i * mp.mpf(step) - mp.mpf(value)) / mp.expm1(-mp.mpf(step))
+            cells[i - first] += mp.mpf(m) * (1 - theta)
+            cells[i - first + 1] += mp.mpf(m) * theta
+    return np.array([float(c) for c in cells])
+
+
+@pytest.mark.parametrize("shift", [-3, -1, 1, 2])
+def test_connect_the_dots_keeps_both_masses(shift: int) -> None:
+    table = NoiseSum.of(NegativeBinomial(4.0, 0.8)).table(300)
+    step, first, last = 0.01, -200, 400
+    cells, out = np.empty(last - first + 1), np.empty(5)
+    kernels.connect_the_dots(table.mass, table.log_mass, shift, step, first, last, cells, out)
+    z = np.arange(max(0, -shift), min(300, 300 - shift))
+    loss = table.log_mass[z] - table.log_mass[z + shift]
+    twin = dots(list(table.mass[z]), list(loss), step, first, last)
+    assert np.all(np.abs(cells - twin) <= 1e-9 * step + 1e-9 * twin)
+    inside = (loss >= first * step) & (loss < last * step)
+    grid = np.arange(first, last + 1) * step
+    p_mass, q_mass = table.mass[z][inside].sum(), table.mass[z + shift][inside].sum()
+    assert abs(cells.sum() - p_mass) <= 1e-13
+    assert abs((cells * np.exp(-grid)).sum() - q_mass) <= 1e-11 * q_mass
+    assert abs(cells.sum() + out[0] + out[1] + out[3] + out[4] - table.mass.sum()) <= 1e-13
+
+
+@pytest.mark.parametrize(("splits", "step"), [(1, 0.05), (4, 0.01), (7, 1e-3)])
+def test_the_lower_test_function_is_below_on_average(splits: int, step: float) -> None:
+    """Theorem 5: E psi(y) <= (1 - x)_+ for random positions inside the cells, by enumeration."""
+    rng = random.Random(splits)
+    eps = 0.7
+    for _ in range(300):
+        loss = eps + rng.uniform(-2.5, 2.5) * splits * step
+        offsets = [rng.uniform(0, step) for _ in range(splits)]
+        total = 0.0
+        for choice in range(1 << splits):
+            weight, gridded = 1.0, loss
+            for i, d in enumerate(offsets):
+                theta = math.expm1(-d) / math.expm1(-step)
+                if choice >> i & 1:
+                    weight, gridded = weight * theta, gridded + step - d
+                else:
+                    weight, gridded = weight * (1 - theta), gridded - d
+            total += weight * float(
+                testfunctions.lower(np.array([gridded]), eps, 0.0, splits, step)[0]
+            )
+        assert total <= max(-math.expm1(eps - loss), 0.0) + 1e-14
+
+
+def test_upper_test_function_and_its_peak() -> None:
+    loss = np.linspace(-1, 8, 200_001)
+    for tilt in (0.05, 1.0, 30.0):
+        values = testfunctions.upper(loss, 0.5, tilt)
+        peak = math.exp(testfunctions.log_peak(tilt))
+        assert values.min() >= 0
+        assert values.max() <= peak * (1 + 1e-12)
+        assert values.max() >= peak * (1 - 1e-6)

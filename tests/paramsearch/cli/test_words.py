@@ -1,0 +1,229 @@
+"""What is said of a claim is never more than was proved; not searched is not the same as none."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pages import words
+from places import EXAMPLES
+
+from accounting import Enclosure, Violated
+from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.model.configuration import Proposal
+from accounting.proof.prove import Proof
+from paramsearch.certification import audit as auditor
+from paramsearch.certification.audit import Audit, audit
+from paramsearch.cli import audit_command, profile
+from paramsearch.cli.display import claim
+from paramsearch.parameters.assembly import certify, parameters, reassembled
+from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.report import report
+from paramsearch.report.html import percent
+from paramsearch.report.sections import verdict_section
+
+EXAMPLE = EXAMPLES / "sum_to_2.json"
+SMALL = json.loads(EXAMPLE.read_text())
+
+
+def stated(**changes: Any) -> Proposal:
+    return Proposal.of({**SMALL, **changes})
+
+
+def answers(proposal: Proposal, **options: Any) -> tuple[dict[str, Any], str]:
+    """What machines and what people are told."""
+    found = audit(proposal, **options)
+    lines = audit_command._person(found, proposal, None, None)
+    machine = audit_command._machine(found, proposal, None)
+    return machine, "\n".join(f"{fact[0]}: {fact[1]}" for fact in lines)
+
+
+@given(st.floats(0, 1000), st.floats(0, 1, exclude_min=True, exclude_max=True))
+def test_a_claim_is_the_doubles_that_were_proved(eps: float, delta: float) -> None:
+    text = claim(eps=eps, delta=delta, releases=1, honest=1.0, proved_for=Fraction(1), dimension=1)
+    first, second = text.removeprefix("(").split(")")[0].split(", ")
+    assert (float(first), float(second)) == (eps, delta)
+    assert Decimal(at_least(delta)) <= Decimal(delta) <= Decimal(at_most(delta))
+    assert float(exactly(delta)) == delta
+
+
+def test_the_profile_does_not_round_the_claim(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "close.json"
+    path.write_text(json.dumps({**SMALL, "eps": 1.0000004, "delta": 1.0000004e-6}))
+    options: dict[str, Any] = {"eps": None, "pair": None, "releases": 1, "gap": 0.01, "plot": None}
+    assert profile.run(path, **options, as_json=False) == 0
+    shown = capsys.readouterr().out
+    assert "(1.0000004, 1.0000004e-06): holds" in shown
+    assert "(1, " not in shown
+
+
+def test_a_refusal_names_the_claim_in_full() -> None:
+    with pytest.raises(Violated, match=r"at eps = 1\.0000004 .* the claimed 1\.0000004e-08"):
+        certify(parameters(stated(eps=1.0000004, delta=1.0000004e-8)))
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [("0.75", "75 %"), ("0.90000000000000003", "90.000000000000003 %")]
+)
+def test_percent(share: str, said: str) -> None:
+    assert percent(share) == said
+
+
+def in_words(section: str) -> str:
+    return words(f"<body>{section}</body></html>")
+
+
+def proved(high: float, delta: float, low: float = 0.0) -> str:
+    """The verdict of a proof with these bounds, in words."""
+    found = audit(stated(delta=0.5), gap=0.5, witness=False)
+    assert found.proof is not None
+    bounds = replace(found.proof, enclosure=Enclosure(low, high))
+    return in_words(verdict_section(replace(found, proof=bounds, delta=delta)))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ((9.99575e-9, 1e-8), "0.042 % below the claim"),
+        ((0.599e-8, 1e-8), "40 % below the claim"),
+        ((0.5e-8, 1e-8), "2 times below the claim"),
+        ((1.582e-9, 1e-8), "6.32 times below the claim"),
+        ((1e-8, 1e-8), "none: the bound is the claim"),
+        ((1.2e-8, 1e-8, 1.00207e-8), "0.2 % above the claim"),
+        ((9e-8, 1e-8, 3.015e-8), "3.01 times above the claim"),
+    ],
+)
+def test_margins(bounds: tuple[float, ...], said: str) -> None:
+    text = proved(*bounds)
+    assert f"Margin{said}" in text
+    assert "Margin1 times" not in text
+
+
+def tight() -> tuple[ParameterFile, Audit]:
+    """A file whose claim is hardly more than what was proved."""
+    file = certify(parameters(stated()))
+    assert file.certificate is not None
+    closest = file.certificate.delta_upper * (1 + 2e-4)
+    file = certify(parameters(stated(delta=closest)), gap=1e-5)
+    return file, audit(file, gap=1e-5)
+
+
+def test_the_report_says_what_was_proved_at_the_claimed_eps() -> None:
+    """The evaluators of the drawings are asked for less: their bound would be above the claim."""
+    file, found = tight()
+    assert found.verdict == "certified"
+    assert found.proof is not None
+    upper = found.proof.enclosure.upper
+    question = (found.mechanism, found.eps, found.releases)
+    curve, pairs = report.curve(*question), report.pair_bounds(*question)
+    assert curve is not None
+    assert pairs is not None
+    assert dict(curve)[found.eps].upper > found.delta  # what the page must not show
+    drawn = report._with_proof(curve, found)
+    assert dict(drawn)[found.eps] == found.proof.enclosure
+    for (_, before), (_, after) in zip(curve, drawn, strict=True):
+        assert before.lower <= after.lower <= after.upper <= before.upper
+    html = report.render(found, file, source="x", signature=None, curve=curve, pairs=pairs)
+    at_eps = html.split("<tbody>")
+    rows = [row for part in at_eps for row in part.split("<tr>") if f'title="{found.eps!r}"' in row]
+    assert any(f'title="{upper!r}"' in row for row in rows)
+    for part in html.split('title="')[1:]:
+        value = part.split('"')[0]
+        assert value != repr(dict(curve)[found.eps].upper)
+    largest = html.split("The largest bounds")[-1]
+    for part in largest.split("</table>")[0].split('title="')[1:]:
+        assert float(part.split('"')[0]) <= upper
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-12, 0.1, 1 / 3, 1.0000004, 3.7])
+def test_every_eps_of_the_profile_is_the_one_that_was_asked_about(
+    eps: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a row (eps, delta at most) a rounded eps would claim more than was proved."""
+    asked: list[float] = []
+    found = audit(stated(delta=0.5), gap=0.5, witness=False)
+
+    class Evaluator:
+        def delta(self, at: float, **_: float) -> Any:
+            asked.append(at)
+            return SimpleNamespace(enclosure=Enclosure(0.0, 1.0))
+
+    monkeypatch.setattr(report, "_evaluators", lambda *_: (Evaluator(),) * 2)
+    curve = report.curve(found.mechanism, eps, 1)
+    assert curve is not None
+    assert [at for at, _ in curve] == asked == sorted(set(asked))
+    assert eps in asked or eps == 1e-12
+    page = report._profile(replace(found, eps=eps, proof=None), curve)
+    shown = [row.split("</span>")[0] for row in page.split('<th scope="row">')[1:]]
+    assert [float(text.split('title="')[1].split('"')[0]) for text in shown] == asked
+    for text, at in zip(shown, asked, strict=True):
+        if "×" not in text and "10<sup>" not in text:
+            assert float(text.split(">")[1]) == at
+
+
+def test_an_eps_that_was_not_searched_for_is_not_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock runs out in the search for the eps that does hold."""
+    late = [0.0]
+    monkeypatch.setattr(auditor.time, "monotonic", lambda: late[0])
+    prove = auditor.prove
+
+    def slow(*arguments: Any, **options: Any) -> Proof:
+        found = prove(*arguments, **options)
+        late[0] = 100.0
+        return found
+
+    monkeypatch.setattr(auditor, "prove", slow)
+    machine, person = answers(stated(delta=1e-8), budget=10.0)
+    assert machine["verdict"] == "violated"
+    assert machine["satisfied_eps"] is None
+    assert machine["satisfied_eps_searched"] is False
+    assert "instead: not searched to the end" in person
+    assert "no eps was found" not in person
+    found = audit(stated(delta=1e-8), budget=1000.0)
+    assert found.searched
+    unknown = verdict_section(replace(found, searched=False, satisfied_eps=None))
+    assert "was not searched for to the end" in in_words(unknown)
+
+
+def test_an_eps_that_was_searched_for() -> None:
+    machine, person = answers(stated(delta=1e-8))
+    assert machine["satisfied_eps_searched"] is True
+    assert machine["satisfied_eps"][0] > 1
+    assert "holds at delta = 1e-08" in person
+    silent = {"atom": [-1, -1, 2], "r": 0.0, "p": 0.5}
+    machine, person = answers(stated(atoms=[SMALL["atoms"][0], silent]))
+    assert machine["satisfied_eps_searched"] is True
+    assert machine["satisfied_eps"] is None
+    assert "no eps was found that holds" in person
+    machine, person = answers(stated())
+    assert "satisfied_eps_searched" not in machine
+    assert "instead" not in person
+
+
+def test_a_certificate_is_confirmed_by_a_finer_proof_where_the_first_one_is_wider() -> None:
+    file = certify(parameters(stated(eps=4.0, delta=0.1), releases=5))
+    assert file.certificate is not None
+    first = audit(file)
+    assert first.confirmed
+    assert first.proof is not None
+    smaller = file.certificate.delta_upper * (1 - 2.0**-40)  # as an evaluator with less slack
+    closer = file.certificate.model_copy(update={"delta_upper": smaller})
+    found = audit(reassembled(file, closer))
+    assert found.proof is not None
+    assert found.confirmed
+    assert found.proof.enclosure.upper <= closer.delta_upper
+    assert audit(reassembled(file, closer), finer=False).confirmed is False
+    wrong = file.certificate.model_copy(
+        update={"delta_lower": 0.0, "delta_upper": found.proof.enclosure.lower * (1 - 1e-4)}
+    )
+    assert audit(reassembled(file, wrong)).verdict == "violated"

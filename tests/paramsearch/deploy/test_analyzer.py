@@ -1,0 +1,173 @@
+"""The analyzer: estimates, intervals, and files of messages."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deployed import file, seeded
+from hypothesis import given
+from hypothesis import strategies as st
+from sampler_laws import ALARM
+from scipy import stats
+
+from accounting import InvalidParameter
+from paramsearch.deploy import (
+    Analyzer,
+    RandomizedReals,
+)
+from paramsearch.deploy.analyzer import expected_messages
+from paramsearch.deploy.message_files import portions
+from paramsearch.deploy.simulate import Plan, simulate
+
+
+@given(st.lists(st.integers(-3, 9), max_size=200), st.integers(1, 50))
+def test_portions_do_not_matter(symbols: list[int], size: int) -> None:
+    whole, pieces = Analyzer(file()), Analyzer(file())
+    whole.add(np.array(symbols, np.int64))
+    for i in range(0, len(symbols), size):
+        pieces.add(iter(symbols[i : i + size]))
+    codec = whole.codec
+    good = [s for s in symbols if 0 <= s < codec.symbols]
+    truth = sum(codec.message(s)[1] for s in good)
+    assert whole.sums.tolist() == pieces.sums.tolist() == [truth]
+    assert whole.rejected == pieces.rejected == len(symbols) - len(good)
+
+
+def test_garbage() -> None:
+    strict = Analyzer(file(), strict=True)
+    with pytest.raises(InvalidParameter, match="message 2 is 77"):
+        strict.add([1, 77])
+    for wrong in ([1.5], ["1"], [True], np.array([1.0])):
+        with pytest.raises(InvalidParameter):
+            Analyzer(file()).add(wrong)  # type: ignore[arg-type] - what is refused
+
+
+def test_ids_tell_copies_apart() -> None:
+    analyzer = Analyzer(file())
+    analyzer.add([0, 0, 0], ids=["a", "b", "a"])
+    analyzer.add([0], ids=["b"])
+    assert (analyzer.messages, analyzer.duplicates) == (2, 2)
+    analyzer.add(iter([1, 1]), ids=[None, ""])
+    analyzer.add([], ids=[])
+    assert (analyzer.messages, analyzer.duplicates) == (4, 2)
+    with pytest.raises(InvalidParameter, match="'a' comes twice"):
+        Analyzer(file(), strict=True).add([0, 0], ids=["a", "a"])
+
+
+def test_too_many_messages_are_noticed() -> None:
+    most = expected_messages(file(), 50)
+    analyzer = Analyzer(file())
+    analyzer.add(np.zeros(most, np.int64))
+    assert analyzer.result().implausible is None
+    analyzer.add([0])
+    assert "counted twice" in (analyzer.result().implausible or "")
+
+
+def test_the_bound_on_messages_holds() -> None:
+    """Against the law itself: the messages of an atom are |s| times a negative binomial."""
+    plan = Plan(file(), 50, values="largest", runs=2000)
+    assert max(run_.messages for run_ in simulate(plan).runs) <= expected_messages(file(), 50)
+
+
+def test_vectors_in_both_ways_of_adding() -> None:
+    made = file(7)
+    small, large = Analyzer(made), Analyzer(made)
+    large._counts, large._sums = large._counts[:0], np.zeros(7, np.int64)
+    symbols = seeded(made).batch([(i % 7, i % 4) for i in range(50)]).symbols
+    small.add(symbols)
+    large.add(symbols)
+    assert small.sums.tolist() == large.sums.tolist()
+    assert small.result().value.tolist() == small.sums.tolist()
+
+
+def test_real_values_are_counted_from_the_smallest() -> None:
+    made = file(n=2000)
+    few = Analyzer(made, low=2.0, high=8.0, users=1500, allow_few=True).result(0.9)
+    assert few.value[0] == 2.0 * 1500  # no message: everybody has the smallest value
+    deviation = 2.0 * math.sqrt(0.75 * made.error.mse + 1500 / 4)
+    assert few.standard_deviation == pytest.approx(deviation)
+    assert "needs 2,000" in (few.implausible or "")
+    with pytest.raises(InvalidParameter, match="too far apart"):
+        Analyzer(made, low=-1e308, high=1e308)
+    with pytest.raises(InvalidParameter, match="largest double"):
+        Analyzer(made, low=-1e308, high=0.0).result()
+
+
+def test_more_users_mean_more_noise() -> None:
+    made = file()
+    plan = Plan(made, 200, values="zero", runs=800, seed=3)
+    errors = np.array([run_.errors[0] for run_ in simulate(plan).runs])
+    found = Analyzer(made, users=200).result(0.95)
+    inside = int(np.count_nonzero(np.abs(errors) <= found.upper[0]))
+    # of a sample; that the interval covers is proved by test_interval.py
+    assert stats.binomtest(inside, 800, 0.95, alternative="less").pvalue > ALARM
+    assert abs((errors**2).mean() - found.standard_deviation**2) < 5 * (errors**2).std() / 28
+
+
+def test_real_values_end_to_end() -> None:
+    made = file(n=2000)
+    randomizer = RandomizedReals(seeded(made), low=-1.0, high=1.0)
+    values = np.linspace(-1, 1, 2000) ** 3
+    analyzer = Analyzer(made, low=-1.0, high=1.0)
+    analyzer.add(randomizer.batch(values).symbols)
+    found = analyzer.result(1 - 1e-6)
+    assert found.lower[0] <= values.sum() <= found.upper[0]
+    assert abs(found.value[0] - values.sum()) < 5 * found.standard_deviation
+
+
+def test_files_of_messages(tmp_path: Path) -> None:
+    symbols = [0, 3, 99, 2, 1, 0]
+    (tmp_path / "m.txt").write_text("".join(f"{s}\n" for s in symbols) + "\nrubbish\n")
+    (tmp_path / "m.csv").write_text(
+        "id,symbol\n" + "".join(f"{i},{s}\n" for i, s in enumerate(symbols))
+    )
+    table = pa.table({"symbol": pa.array([*symbols, None], pa.int16())})
+    pq.write_table(table, tmp_path / "m.parquet")
+    with pa.ipc.new_file(tmp_path / "m.arrow", table.schema) as sink:
+        sink.write_table(table)
+    sums = []
+    for name in ("m.txt", "m.csv", "m.parquet", "m.arrow"):
+        analyzer = Analyzer(file())
+        for portion, ids in portions(tmp_path / name):
+            analyzer.add(portion, ids)
+        sums.append(analyzer.sums.tolist())
+        assert analyzer.messages == 5
+        assert analyzer.rejected == (1 if name == "m.csv" else 2)
+    assert sums[0] == sums[1] == sums[2] == sums[3]
+    for text, messages, rejected, duplicates in (
+        ("\ufeffid,symbol\n7,0\n7,0\n", 1, 0, 1),
+        ("symbol,id\n0,\n1,\n2\n", 3, 0, 0),
+        ('symbol\n0\n"\n1\n1\n', 3, 1, 0),
+        ("symbol\n" + "9" * 200_000 + "\n1\n", 1, 1, 0),
+        ("symbol\n+1\n1_0\n-0\n2.0\n3\n", 1, 4, 0),
+    ):
+        (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
+        analyzer = Analyzer(file())
+        for portion, ids in portions(tmp_path / "odd.csv"):
+            analyzer.add(portion, ids)
+        counts = analyzer.messages, analyzer.rejected, analyzer.duplicates
+        assert counts == (messages, rejected, duplicates), text[:40]
+    for text in ("0\n1\n", "id\n0\n", "a,b\n1,2\n"):
+        (tmp_path / "odd.csv").write_text(text)
+        with pytest.raises(InvalidParameter, match="one must be 'symbol'"):
+            list(portions(tmp_path / "odd.csv"))
+    huge = pa.table({"symbol": pa.array([0, None, 2**64 - 1], pa.uint64()), "id": [[1], [2], [3]]})
+    pq.write_table(huge, tmp_path / "huge.parquet")
+    ((portion, ids),) = portions(tmp_path / "huge.parquet")
+    assert portion.tolist() == [0, -1, 1 << 62]
+    with pytest.raises(InvalidParameter, match="no id"):
+        Analyzer(file()).add(portion, ids)
+    (tmp_path / "two.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidParameter, match="symbol"):
+        list(portions(tmp_path / "two.csv"))
+    pq.write_table(pa.table({"symbol": [0.5]}), tmp_path / "float.parquet")
+    with pytest.raises(InvalidParameter, match="not integers"):
+        list(portions(tmp_path / "float.parquet"))
+    (tmp_path / "broken.parquet").write_text("no")
+    with pytest.raises(InvalidParameter, match="cannot be read"):
+        list(portions(tmp_path / "broken.parquet"))

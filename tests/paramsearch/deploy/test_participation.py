@@ -1,0 +1,258 @@
+"""Too few users: their noise protects nobody, so that nobody may overlook it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deployed import SUM, file, seeded
+from mpmath import mp, mpf
+from places import ROOT
+from program import run
+
+import paramsearch
+from accounting.model.configuration import Proposal
+from paramsearch import certify, load, parameters, save
+from paramsearch.deploy import Analyzer, NotMessages, RandomizedReals, Randomizer, TooFew
+from paramsearch.deploy.participation import least_count, least_users, only_noise, part_of
+from paramsearch.deploy.randomizer import Noise
+from paramsearch.deploy.simulate import Plan, simulate
+from paramsearch.parameters.parameter_file import ParameterFile, schema
+
+SHIPPED = Path(paramsearch.__file__).parent / "data" / "files" / "5-1-1e-06-0.9.json"
+
+
+@cache
+def noisy(honest: float = 1.0, dimension: int = 1) -> ParameterFile:
+    """For 400 users, with enough noise to be missed."""
+    atoms = [{**entry, "r": 12.0, "p": 0.9} for entry in SUM["atoms"]]  # type: ignore[attr-defined]
+    problem = {**SUM, "atoms": atoms, "n": 400, "delta": 0.5, "dimension": dimension}
+    return certify(parameters(Proposal.of(problem), honest=honest))
+
+
+def chance_of_fewer(made: ParameterFile, counted: Callable[[int], bool], least: int) -> mpf:
+    """P(count < least) of the noise of the honest fraction, from the masses; the terms of a sum
+    of positive numbers in doubles, 1e-9 of it being far more than its rounding errors."""
+    law = np.zeros(least)
+    law[:1] = 1.0
+    central = (made.central.r, made.central.p)
+    parts = [((1,), *central), ((-1,), *central)]
+    parts += [(entry.atom, entry.r, entry.p) for entry in made.atoms]
+    log = mpf(0)
+    for elements, r, text in parts:
+        size, p, shape = sum(map(counted, elements)), Fraction(text), r * made.problem.honest
+        shape *= made.dimension
+        if size == 0:
+            continue
+        log += shape * mp.log(mpf((1 - p).numerator) / (1 - p).denominator)
+        k = np.arange((least - 1) // size)
+        mass = np.zeros(least)
+        mass[::size][: len(k) + 1] = np.cumprod([1.0, *(float(p) * (shape + k) / (k + 1))])
+        law = np.convolve(law, mass)[:least]
+    return mp.exp(log) * mpf(float(law.sum())) * (1 + mpf("1e-9"))
+
+
+@pytest.mark.parametrize("kind", ["shipped", "honest", "vectors"])
+@pytest.mark.parametrize("noise", [True, False])
+def test_a_false_alarm_is_as_rare_as_is_said(kind: str, noise: bool) -> None:
+    made = {"shipped": load(SHIPPED), "honest": noisy(0.5), "vectors": noisy(dimension=3)}[kind]
+
+    def counted(value: int) -> bool:
+        return only_noise(made, value) if noise else True
+
+    least = least_count(made, counted)
+    assert least > 50
+    assert chance_of_fewer(made, counted, least) <= 1e-9
+    # and it is not far from the best one: a little more would happen too often
+    assert chance_of_fewer(made, counted, round(1.15 * least)) > 1e-9
+
+
+def test_noise_too_small_to_be_missed() -> None:
+    """Nothing at all is likelier than 1e-9."""
+    assert least_count(file(), lambda _: True) == 0
+    assert chance_of_fewer(file(), lambda _: True, 1) > 1e-9
+
+
+def test_how_many_users_are_enough() -> None:
+    assert least_users(noisy(0.5)) == 200
+    assert [part_of(1000, honest) for honest in (0.1, 0.07, 0.95, 1.0)] == [100, 70, 950, 1000]
+    assert part_of(7, 0.5) == 4
+
+
+@pytest.mark.parametrize("value", [5, 0])
+def test_a_file_for_a_million_used_by_a_thousand(value: int, tmp_path: Path) -> None:
+    made = load(SHIPPED)
+    with pytest.raises(TooFew, match=r"1,000 users who add noise are too few.*1,000,000"):
+        seeded(made).batch([value] * 1000)
+    symbols = seeded(made).batch([value] * 1000, allow_few=True).symbols
+    for strict in (True, False):
+        analyzer = Analyzer(made, strict=strict)
+        analyzer.add(symbols)
+        with pytest.raises(TooFew, match=r"only noise sends are too few: the 1,000,000 users"):
+            analyzer.result()
+    with pytest.raises(TooFew, match="1,000 users"):
+        Analyzer(made, users=1000)
+    allowed = Analyzer(made, allow_few=True)
+    allowed.add(symbols)
+    assert "too few" in (allowed.result().implausible or "")
+    messages = tmp_path / "messages.txt"
+    messages.write_text("".join(f"{symbol}\n" for symbol in symbols))
+    for option in ((), ("--strict",)):
+        done = run("analyze", str(SHIPPED), str(messages), *option)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "too few" in done.stderr
+        assert "--allow-few" in done.stderr
+    done = run("analyze", str(SHIPPED), str(messages), "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["kind"] == "TooFew"
+    done = run("analyze", str(SHIPPED), str(messages), "--strict", "--allow-few", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "too few" in json.loads(done.stdout)["implausible"]
+
+
+def test_values_do_not_make_up_for_noise() -> None:
+    """Many messages, but too few that only noise sends; in both ways of counting."""
+    made = load(SHIPPED)
+    tabled, summed = Analyzer(made), Analyzer(made)
+    summed._counts, summed._sums = summed._counts[:0], np.zeros(1, np.int64)
+    symbols = seeded(made).batch([5] * 100_000, allow_few=True).symbols
+    for analyzer in (tabled, summed):
+        analyzer.add(symbols)
+        with pytest.raises(TooFew, match="only noise"):
+            analyzer.result()
+    assert tabled.noise_messages == summed.noise_messages > 0
+
+
+def test_messages_that_were_lost() -> None:
+    """Values 1..5 are sent by noise, too: without the others, the total is what tells."""
+    made = load(SHIPPED)
+    analyzer = Analyzer(made)
+    analyzer.add([made.alphabet.index(-1)] * 1500)
+    with pytest.raises(TooFew, match=r"1,500 messages are too few.*1,000,000 users"):
+        analyzer.result()
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_enough_users_are_no_alarm(dimension: int) -> None:
+    """All of them, or the fraction that the file is made for; more than n as well."""
+    for honest, users in ((1.0, 400), (1.0, 1000), (0.5, 200), (0.5, 400)):
+        made = noisy(honest, dimension)
+        value = 0 if dimension == 1 else (1, 0)
+        analyzer = Analyzer(made, users=users)
+        analyzer.add(seeded(made, (honest, users)).batch([value] * users).symbols)
+        assert analyzer.result().implausible is None
+    with pytest.raises(TooFew, match=r"199 users.*needs 200 \(0\.5 of the n = 400\)"):
+        Analyzer(noisy(0.5), users=199)
+
+
+def test_real_values_in_a_batch() -> None:
+    reals = RandomizedReals(seeded(noisy()), low=0.0, high=1.0)
+    with pytest.raises(TooFew):
+        reals.batch([0.5] * 399)
+    assert len(reals.batch([0.5] * 399, allow_few=True).symbols)
+    assert len(reals.batch([0.5] * 400).symbols)
+
+
+def test_simulations_of_too_few(tmp_path: Path) -> None:
+    with pytest.raises(TooFew, match="399 users"):
+        Plan(noisy(), 399)
+    with pytest.raises(TooFew, match="200 users"):
+        Plan(noisy(), 400, honest=0.5)
+    Plan(noisy(0.5), 400, honest=0.5)
+    Plan(noisy(0.5), 200)
+    assert len(simulate(Plan(noisy(), 10, allow_few=True, path="users")).runs) == 1
+    path = tmp_path / "file.json"
+    save(noisy(), path)
+    done = run("simulate", str(path), "--users", "100")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "100 users" in done.stderr
+    done = run("simulate", str(path), "--users", "100", "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["kind"] == "TooFew"
+    done = run("simulate", str(path), "--users", "100", "--allow-few", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "100 users" in json.loads(done.stdout)["implausible"]
+    assert "warning" in run("simulate", str(path), "--users", "100", "--allow-few").stdout
+
+
+def test_what_is_no_file_of_messages(tmp_path: Path) -> None:
+    """Was: estimate 0, between -520 and 520, exit code 0."""
+    path, other, good = tmp_path / "file.json", tmp_path / "day.json", tmp_path / "good.txt"
+    save(file(), path)
+    other.write_text('{\n "monday": 1,\n "tuesday": 2\n}\n')
+    good.write_text("0\n" * 40)
+    for names in ([other], [good, other]):
+        done = run("analyze", str(path), *map(str, names), "--allow-few")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "day.json: 4 of 4 are no symbols" in done.stderr
+    done = run("analyze", str(path), "--json", stdin="x\n0\ny\n")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["kind"] == "NotMessages"
+    assert "standard input: 2 of 3" in done.stderr
+    assert run("analyze", str(path), stdin="x\n0\ny\n0\n").returncode == 0
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 9)
+    command = [sys.executable, "-m", "paramsearch", "analyze", str(path)]
+    with (tmp_path / "binary").open("rb") as binary:
+        raw = subprocess.run(command, stdin=binary, capture_output=True, check=False, timeout=600)
+    assert raw.returncode == 2
+    assert b"are no symbols" in raw.stderr
+    analyzer = Analyzer(file(), allow_few=True)
+    analyzer.add([99, 0, 99])
+    with pytest.raises(NotMessages, match="2 of 3"):
+        analyzer.result()
+
+
+def test_values_from_standard_input(tmp_path: Path) -> None:
+    """The command line of a process is no secret."""
+    path, vectors = tmp_path / "file.json", tmp_path / "vectors.json"
+    save(file(), path)
+    save(file(3), vectors)
+    done = run("randomize", str(path), "--value", "-", "--json", stdin="3\n\n0\n")
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)["coordinate_and_value"]
+    assert [0, 3] in first
+    done = run("randomize", str(path), "--value", "-", "--low", "0", "--high", "1", stdin="0.25\n")
+    assert done.returncode == 0, done.stderr
+    done = run("randomize", str(vectors), "--value", "-", "--json", stdin="2 3\n0 1\n")
+    first, second = json.loads(done.stdout)["coordinate_and_value"]
+    assert [2, 3] in first
+    assert [0, 1] in second
+    for name, options, text in (
+        (path, (), ""),
+        (path, (), "1 2\n"),
+        (path, (), "x\n"),
+        (path, (), "4\n"),
+        (path, ("--value", "1"), "1\n"),
+        (vectors, ("--coordinate", "1"), "1\n"),
+        (vectors, (), "1\n"),
+        (vectors, (), "3 1\n"),
+    ):
+        done = run("randomize", str(name), "--value", "-", *options, stdin=text)
+        assert (done.returncode, done.stdout) == (2, ""), text
+        assert "Traceback" not in done.stderr
+
+
+def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
+    made = load(SHIPPED)
+    nothing = math.exp(-float(Noise(made).rate) / made.problem.n)
+    assert f"{nothing:.4f}" == "0.9997"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.split("## What the shuffler must hide")[1].split("\n## ")[0]
+    assert "0.9997" in section
+    described = schema()["description"]
+    for text in (section, Randomizer.__doc__ or "", described):
+        for word in ("multiset", "how many messages|number of messages", "order", "ids? "):
+            assert re.search(word, " ".join(text.split())), word
+    assert "--value -" in section
+    batch = seeded(file()).batch([3] * 50)
+    assert [file().alphabet[symbol] for symbol in batch.symbols[:50]] == [3] * 50
+    assert "True values come first" in (Randomizer.batch.__doc__ or "")

@@ -1,0 +1,229 @@
+"""The commands generate, pareto, rescale and generate-real, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from program import run
+
+from accounting import InvalidParameter, Protocol
+from accounting.model.configuration import Proposal
+from accounting.proof.directed_rounding import configuration
+from paramsearch import Request, audit, generate, load, parameters, save
+from paramsearch.generation.real_values import RealProblem
+from paramsearch.parameters.assembly import reassembled
+
+PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6")
+
+
+def test_a_generated_file_is_certified_and_audited(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    done = run("generate", *PROBLEM, "--max-value", "3", "--tries", "4", "-o", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "certified" in done.stdout
+    file = load(path)
+    assert file.certificate is not None
+    assert file.provenance.seed == 0
+    assert file.provenance.settings["method"] == "search"
+    found = audit(file)
+    assert found.verdict == "certified"
+    assert found.confirmed
+    truth = Protocol(configuration(file.mechanism(), noise="more")).delta(1.0, gap=1e-3).enclosure
+    assert truth.lower <= 1e-6
+    assert truth.lower <= file.certificate.delta_upper
+
+
+def test_json_is_the_file_itself_and_a_seed_fixes_it(tmp_path: Path) -> None:
+    arguments = ("generate", *PROBLEM, "--max-value", "4", "--tries", "5", "--seed", "7", "--json")
+    first, second = run(*arguments), run(*arguments)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    path = tmp_path / "file.json"
+    path.write_text(first.stdout)
+    assert load(path).provenance.seed == 7
+
+
+def test_resume_does_not_get_worse(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    arguments = ("generate", *PROBLEM, "--max-value", "4", "--tries", "2", "-o", str(path))
+    assert run(*arguments).returncode == 0
+    first = load(path).cost.noise_messages
+    done = run(*arguments, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert load(path).cost.noise_messages <= first * 1.0005
+    other = run(*arguments, "--resume", "--eps", "2")
+    assert other.returncode == 2
+    assert "has eps = 1.0, not 2.0" in other.stderr
+    missing = run(*arguments[:-1], str(tmp_path / "none.json"), "--resume")
+    assert missing.returncode == 2
+
+
+def test_resume_believes_nothing(tmp_path: Path) -> None:
+    """A cheaper file without a proof, and one with more error, do not survive."""
+    good = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1)).file
+    atoms = [(good.atoms[0].atom, good.atoms[0].r, 0.9)]
+    weak = parameters(Proposal(1, tuple(atoms), 0.9, 1.0, 1e-6, 1000))
+    forged = reassembled(weak, good.certificate)
+    noisy = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, central_fraction=0.3)).file
+    for file in (weak, forged, noisy):
+        path = tmp_path / "file.json"
+        save(file, path)
+        done = run("generate", *PROBLEM, "--max-value", "1", "--resume", "-o", str(path))
+        assert done.returncode == 0, done.stderr
+        assert load(path).cost == good.cost
+        assert audit(load(path)).verdict == "certified"
+
+
+@pytest.mark.parametrize("method", ["theorem", "dominance"])
+def test_the_papers_methods_give_certified_files(method: str) -> None:
+    made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=3, method=method))
+    certificate = made.file.certificate
+    assert certificate is not None
+    assert certificate.delta_upper < 1e-9
+    assert made.file.provenance.settings["method"] == method
+    assert audit(made.file).verdict == "certified"
+
+
+def test_releases_and_honest_fraction() -> None:
+    made = generate(
+        Request(n=1000, eps=1.0, delta=1e-6, max_value=2, releases=3, honest=0.8, tries=2)
+    )
+    problem = made.file.problem
+    assert (problem.releases, problem.honest) == (3, 0.8)
+    assert audit(made.file).verdict == "certified"
+
+
+def test_max_rmse_is_kept() -> None:
+    made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=3, max_rmse=9.0, tries=2))
+    assert 8.99 <= made.file.error.rmse <= 9.0
+    some = Request(n=1000, eps=1.0, delta=1e-6, max_value=3, max_rmse=9.0, tries=2, honest=0.7)
+    assert 8.99 <= generate(some).file.error.rmse <= 9.0
+
+
+def test_less_error_than_allowed_where_that_is_cheaper() -> None:
+    """Large central noise is messages, too."""
+    made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=2, max_rmse=3000.0, tries=2))
+    assert made.file.error.rmse < 300
+    assert made.file.cost.noise_messages < 400
+
+
+def test_a_tiny_budget_still_gives_a_certified_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    done = run("generate", *PROBLEM, "--max-value", "12", "--budget", "0.01", "-o", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "budget" in done.stdout
+    assert load(path).certificate is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--max-value", "0"), "max value = 0 must be at least 1"),
+        (("--max-value", "5000"), "must be at most 4,096"),
+        (("--max-value", "3", "--eps", "0"), "eps = 0.0 must be greater than 0"),
+        (("--max-value", "3", "--delta", "1"), "delta"),
+        (("--max-value", "3", "--central-fraction", "1"), "strictly between 0 and 1"),
+        (("--max-value", "3", "--central-fraction", "0.5", "--max-rmse", "9"), "not both"),
+        (("--max-value", "3", "--max-rmse", "1"), "out of reach"),
+        (("--max-value", "3", "--objective", "joy"), "objective = 'joy'"),
+        (("--max-value", "3", "--method", "magic"), "method = 'magic'"),
+        (("--max-value", "3", "--budget", "-1"), "budget = -1"),
+        (("--max-value", "3", "--honest", "0"), "honest = 0"),
+        (("--max-value", "3", "--tries", "0"), "tries = 0"),
+    ],
+)
+def test_bad_requests(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    done = run("generate", *PROBLEM, *arguments, "-o", str(path))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not path.exists()
+
+
+def test_an_interrupt_keeps_the_best_so_far(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    command = ("generate", *PROBLEM, "--max-value", "10", "--tries", "100000", "-o", str(path))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "paramsearch", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(12)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    if path.exists():  # unless it had not solved its first family yet
+        assert "interrupted" in out
+        assert audit(load(path)).verdict == "certified"
+
+
+def test_rescaled_files_have_the_same_noise(tmp_path: Path) -> None:
+    path, other = tmp_path / "file.json", tmp_path / "other.json"
+    assert run("generate", *PROBLEM, "--max-value", "2", "-o", str(path)).returncode == 0
+    done = run("rescale", str(path), "--n", "123456789", "-o", str(other))
+    assert done.returncode == 0, done.stderr
+    old, new = load(path), load(other)
+    assert new.problem.n == 123456789
+    assert (old.atoms, old.central) == (new.atoms, new.central)
+    assert new.cost.messages_per_user < old.cost.messages_per_user
+    assert new.certificate == old.certificate
+    assert run("rescale", str(path), "--n", "0", "-o", str(other)).returncode == 2
+
+
+def test_the_front_is_a_front(tmp_path: Path) -> None:
+    plot = tmp_path / "front.svg"
+    done = run(
+        *("pareto", *PROBLEM, "--max-value", "2", "--tries", "2", "--json"),
+        *("--fraction", "0.9", "--fraction", "0.5", "--fraction", "0.7"),
+        *("--plot", str(plot), "-o", str(tmp_path)),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert [row["central_fraction"] for row in rows] == [0.5, 0.7, 0.9]
+    errors = [row["rmse"] for row in rows]
+    messages = [row["noise_messages"] for row in rows]
+    assert errors == sorted(errors, reverse=True)
+    assert messages == sorted(messages)
+    assert plot.stat().st_size > 1000
+    for share in ("0.5", "0.7", "0.9"):
+        assert load(tmp_path / f"2-1-1e-06-central-{share}.json").certificate is not None
+
+
+def test_real_values(tmp_path: Path) -> None:
+    path = tmp_path / "real.json"
+    done = run(
+        *("generate-real", "--n", "200", "--eps", "1", "--delta", "1e-6", "--zeta", "0.3"),
+        *("--tries", "3", "-o", str(path)),
+    )
+    assert done.returncode == 0, done.stderr
+    file = load(path)
+    top = file.problem.max_value
+    error = 200 / (4 * top**2) + file.error.mse / top**2
+    assert error <= 2 / 0.7**2 * (1 + 1e-9)
+    assert "real in [0, 1]" in done.stdout
+
+
+def test_the_rounding_meets_its_error() -> None:
+    problem = RealProblem.of(n=10_000, eps=1.0, delta=1e-6, zeta=0.2, max_rmse=None)
+    least = problem.coarsest()
+    assert problem.eps_central(least) <= 0.99
+    assert problem.eps_central(least - 1) > 0.99
+    for size in (least, 2 * least, 5 * least):
+        step = problem.eps_central(size) / size
+        total = 10_000 / (4 * size**2) + 0.5 / math.sinh(step / 2) ** 2 / size**2
+        assert total == pytest.approx(problem.mse, rel=1e-9)
+    with pytest.raises(InvalidParameter, match="out of reach"):
+        RealProblem.of(n=10**9, eps=1.0, delta=1e-6, zeta=0.01, max_rmse=None).coarsest()
+    with pytest.raises(InvalidParameter, match="either zeta or max rmse"):
+        RealProblem.of(n=10, eps=1.0, delta=1e-6, zeta=None, max_rmse=None)

@@ -1,0 +1,356 @@
+"""The audit report: what it says, that it is safe to open, and that it looks right in a browser."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chromium import CLIPPED, Chromium
+from hypothesis import given
+from hypothesis import strategies as st
+from pages import balanced, body, contrast, words
+from places import ROOT
+
+from accounting import Protocol
+from accounting.model.configuration import Proposal
+from paramsearch.certification.audit import Audit, audit
+from paramsearch.parameters.assembly import certify, parameters, reassembled
+from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.report import report
+from paramsearch.report.charts import LARGEST_MAP, block_maximum, block_size, pair_map
+from paramsearch.report.html import atom_text, label, number
+
+SMALL = json.loads((ROOT / "tests/examples/sum_to_2.json").read_text())
+HOSTILE = "\"'><img src=x onerror=alert(1)><script>window.pwned=1</script>\u202e\x07&lt;"
+
+
+@cache
+def certified() -> tuple[ParameterFile, Audit]:
+    file = certify(parameters(Proposal.of(SMALL), seed=7, settings={"family": "by hand"}))
+    return file, audit(file)
+
+
+@cache
+def violated() -> tuple[Proposal, Audit]:
+    proposal = Proposal.of({**SMALL, "delta": 1e-8})
+    return proposal, audit(proposal)
+
+
+@cache
+def disclosed() -> tuple[Proposal, Audit]:
+    silent = {"atom": [-1, -1, 2], "r": 0.0, "p": 0.5}
+    proposal = Proposal.of({**SMALL, "atoms": [SMALL["atoms"][0], silent]})
+    return proposal, audit(proposal)
+
+
+@cache
+def page(example: Callable[[], tuple[Any, Audit]], source: str = "/somewhere/sum.json") -> str:
+    document, found = example()
+    question = (found.mechanism, found.eps, found.releases)
+    return report.render(
+        found,
+        document,
+        source=source,
+        signature=None,
+        curve=report.curve(*question),
+        pairs=report.pair_bounds(*question),
+    )
+
+
+def bare(found: Audit, document: ParameterFile | Proposal, source: str = "x.json") -> str:
+    return report.render(found, document, source=source, signature=None, curve=None, pairs=None)
+
+
+@pytest.mark.parametrize("example", [certified, violated, disclosed])
+def test_the_page_is_whole_and_needs_nothing_from_outside(
+    example: Callable[[], tuple[Any, Audit]],
+) -> None:
+    html = page(example)
+    assert balanced(html)
+    for outside in ("http://", "https://", "<script", "url(", "@import", "src=", "href="):
+        assert outside not in html
+    assert "/somewhere" not in html
+    ids = re.findall(r'\bid="([^"]*)"', html)
+    assert len(ids) == len(set(ids))
+    for names in re.findall(r'aria-labelledby="([^"]*)"', html):
+        assert set(names.split()) <= set(ids)
+    assert html == page.__wrapped__(example)  # the same audit gives the same page
+
+
+def test_a_certified_file() -> None:
+    file, found = certified()
+    assert found.proof is not None
+    html, text = page(certified), words(page(certified))
+    assert "<title>Certified: sum.json</title>" in html
+    assert "δ is at most 1.58149 × 10−7." in text  # 1.581483...
+    assert "1.5814 × 10−7 ≤ δ ≤ 1.5815 × 10−7 at ε = 1" in text
+    assert f'title="{found.proof.enclosure.upper!r}"' in html
+    assert file.sha256 in text
+    assert file.atoms[0].rate in html  # in full, in a title
+    assert "{2, −1 × 2}" in text
+    assert "Users100,000" in text
+    assert "3,343.52, all users together" in text
+    assert "input 2 becomes 0" in text
+    assert f"{found.proof.precision} bits" in text
+    assert "familyby hand" in text
+    assert "Witness" not in text
+
+
+def test_a_violation_comes_with_its_witness() -> None:
+    _, found = violated()
+    assert found.satisfied_eps is not None
+    text = words(page(violated))
+    assert "Violated" in text
+    assert "When input 2 becomes 0, δ is at least 1.5814 × 10−7" in text
+    assert f"satisfies ε = {label(found.satisfied_eps.upper, 5, 'upper')}" in text
+    assert "15.8 times above the claim" in text
+
+
+def test_a_message_without_noise() -> None:
+    text = words(page(disclosed))
+    assert "every outcome tells that it has changed" in text
+    assert "No ε makes up for that: δ = 1" in text
+    assert "δ = 1 for every ε" in text
+    assert "<figure" not in page(disclosed)
+
+
+def test_a_false_certificate_is_not_called_a_false_claim() -> None:
+    file, _ = certified()
+    assert file.certificate is not None
+    forged = file.certificate.model_copy(update={"delta_lower": 0.0, "delta_upper": 1e-7})
+    found = audit(reassembled(file, forged), witness=False)
+    text = words(bare(found, reassembled(file, forged)))
+    assert "Violated" in text
+    assert "The certificate says δ is at most 10−7" in text
+    assert "the certificate in the file does" in text
+
+
+def test_everything_renders_without_a_proof() -> None:
+    file, found = certified()
+    undecided = replace(found, verdict="undecided", reason="too large", proof=None)
+    text = words(bare(undecided, file))
+    assert "Undecided" in text
+    assert "Too large." in text
+    assert "No proof was completed" in text
+    assert "Not drawn" in text
+    for html in (bare(undecided, Proposal.of(SMALL)), bare(found, Proposal.of(SMALL))):
+        body(html)
+    drawn = page(certified)
+    assert drawn.count("<figure>") == 2
+
+
+def test_dishonest_users_are_said() -> None:
+    file, _ = certified()
+    found = audit(file, honest=0.75, tier="fast")
+    question = (found.mechanism, found.eps, found.releases)
+    assert report.curve(*question) is None
+    assert report.pair_bounds(*question) is None
+    text = words(bare(found, file))
+    assert "75 % of the users add their noise" in text
+    assert "the file says honest fraction = 1." in text
+    assert "noise of the honest users on +1 and −1 differs" in text
+    assert "The fast evaluators know the whole central noise only" in text
+
+
+def hostile() -> tuple[ParameterFile, Audit]:
+    file, found = certified()
+    assert file.certificate is not None
+    software = {HOSTILE: HOSTILE}
+    made = {"tool": HOSTILE, "version": HOSTILE, "settings": {HOSTILE: HOSTILE, "b": "x" * 9999}}
+    bad = file.model_copy(
+        update={
+            "certificate": file.certificate.model_copy(update={"software": software}),
+            "provenance": file.provenance.model_copy(update=made),
+        }
+    )
+    return bad, replace(found, reason=HOSTILE)
+
+
+def test_a_hostile_file_cannot_inject_markup() -> None:
+    document, found = hostile()
+    html = report.render(
+        found, document, source=f"folder/{HOSTILE}", signature=HOSTILE, curve=None, pairs=None
+    )
+    clean = {element.tag for element in body(page(certified)).iter()}
+    for element in body(html).iter():
+        assert element.tag in clean
+        assert not [name for name in element.attrib if name.startswith("on") or name == "style"]
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "&lt;img src=x onerror=alert(1)&gt;" in html
+    assert "\u202e" not in html
+    assert "\x07" not in html
+    assert "x" * 1000 not in html
+    assert "default-src 'none'" in html
+
+
+def test_write_is_atomic_and_names_only_the_file(tmp_path: Path) -> None:
+    file, found = certified()
+    target = tmp_path / "report.html"
+    seen: list[str] = []
+    report.write(
+        target, found, file, source=str(tmp_path / "s.json"), signature="good", report=seen.append
+    )
+    html = target.read_text("utf-8")
+    assert str(tmp_path) not in html
+    assert "Signaturegood" in words(html)
+    assert seen
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(("inputs", "size"), [(3, 1), (64, 1), (65, 2), (101, 2), (130, 3)])
+def test_a_block_shows_its_maximum(inputs: int, size: int) -> None:
+    rng = np.random.default_rng(inputs)
+    bounds = 10 ** rng.uniform(-12, -6, (inputs, inputs))
+    np.fill_diagonal(bounds, math.nan)
+    assert block_size(inputs) == size
+    cells = block_maximum(bounds, size)
+    assert len(cells) == math.ceil(inputs / size) <= LARGEST_MAP
+    for (a, b), found in np.ndenumerate(cells):
+        block = bounds[a * size : (a + 1) * size, b * size : (b + 1) * size]
+        known = block[~np.isnan(block)]
+        assert math.isnan(found) if not len(known) else found == known.max()
+    drawing = ET.fromstring(pair_map(bounds, worst=(0, 1)))
+    cell_titles = [rect for rect in drawing.iter("rect") if rect.find("title") is not None]
+    assert len(cell_titles) == (inputs * (inputs - 1) if inputs <= 32 else 0)
+
+
+def test_pairs_of_equal_or_no_divergence_have_a_map() -> None:
+    bounds = np.zeros((40, 40))
+    np.fill_diagonal(bounds, math.nan)
+    ET.fromstring(pair_map(bounds, worst=None))
+    bounds[~np.isnan(bounds)] = 1.0
+    ET.fromstring(pair_map(bounds, worst=(39, 0)))
+
+
+@pytest.mark.parametrize("example", [certified, violated])
+def test_the_curve_is_monotone_and_holds_the_truth(
+    example: Callable[[], tuple[Any, Audit]],
+) -> None:
+    _, found = example()
+    curve = report.curve(found.mechanism, found.eps, found.releases)
+    assert curve is not None
+    assert [at for at, _ in curve][:: len(curve) - 1] == [0.0, 2.0]
+    for (_, one), (_, two) in pairwise(curve):
+        assert one.lower >= two.lower
+        assert one.upper >= two.upper
+    protocol = Protocol(Proposal.of(SMALL).configuration())
+    for at, bound in curve[::3]:
+        close = protocol.delta(at, gap=1e-3).enclosure
+        assert bound.lower <= close.upper * (1 + 1e-9)  # the file rounds to a little more noise
+        assert close.lower * (1 - 1e-9) <= bound.upper
+        assert bound.relative_gap <= 0.06
+    assert found.proof is not None
+    middle = dict(curve)[found.eps]
+    assert middle.lower <= found.proof.enclosure.upper
+    assert found.proof.enclosure.lower <= middle.upper
+
+
+def test_the_pair_bounds_hold_the_worst_pair() -> None:
+    _, found = certified()
+    assert found.proof is not None
+    bounds = report.pair_bounds(found.mechanism, found.eps, found.releases)
+    assert bounds is not None
+    assert np.isnan(np.diag(bounds)).all()
+    protocol = Protocol(Proposal.of(SMALL).configuration())
+    for j, k in np.argwhere(~np.isnan(bounds)).tolist():
+        assert protocol.pair(j, k, found.eps).enclosure.lower <= bounds[j, k] * (1 + 1e-9)
+    assert bounds[found.proof.worst_pair] == np.nanmax(bounds)
+
+
+@given(st.floats(min_value=1e-300, max_value=1e5), st.integers(2, 6))
+def test_a_bound_is_never_shown_on_its_wrong_side(value: float, digits: int) -> None:
+    low, high = (_shown(value, digits, side) for side in ("lower", "upper"))
+    assert low <= Decimal(value) <= high
+    assert high - low <= Decimal(value) * Decimal(10) ** (1 - digits)
+
+
+def _shown(value: float, digits: int, side: Any) -> Decimal:
+    text = "".join(ET.fromstring(number(value, digits, side)).itertext()).replace("−", "-")
+    if " × 10" in text:
+        mantissa, _, exponent = text.partition(" × 10")
+        return Decimal(mantissa).scaleb(int(exponent))
+    return Decimal(text.replace(",", ""))
+
+
+def test_atoms_are_written_compactly() -> None:
+    assert atom_text((-1, -1, -1, -1, -1, 5)) == "{5, −1 × 5}"
+    assert atom_text((-1, 1)) == "{1, −1}"
+    long = atom_text((*range(-20, 0), *range(1, 21)))
+    assert long == "{20, −20, 19, −19, 18, −18, 17, −17, 32 other values}"
+
+
+def test_numbers_for_people() -> None:
+    assert label(1e-6) == "10⁻⁶"
+    assert label(1.58e-7) == "1.58 × 10⁻⁷"
+    assert label(3343.518, 6) == "3,343.52"
+    assert label(252043.4, 3) == "252,043"
+    assert label(0.0, 3) == "0"
+
+
+def test_the_style_sheet_is_shipped_and_legible() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "report.css" in project["tool"]["setuptools"]["package-data"]["paramsearch"]
+    css = (ROOT / "paramsearch/report.css").read_text()
+    schemes = re.findall(r"(--paper:[^}]*)", css)
+    assert len(schemes) == 3
+    for scheme in schemes:
+        colour = dict(re.findall(r"--(\w+): #(\w{6})", scheme))
+        for name in ("ink", "quiet", "accent", "claim", "good", "bad", "open"):
+            for ground in ("paper", "tint"):
+                assert contrast(colour[name], colour[ground]) >= 4.5
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 360], ids=["desktop", "phone"])
+def test_in_a_browser(browser: Chromium, tmp_path: Path, width: int, dark: bool) -> None:
+    for example in (certified, violated, disclosed):
+        path = tmp_path / "report.html"
+        path.write_text(page(example), "utf-8")
+        browser.open(path, width=width, dark=dark)
+        assert browser.ask("matchMedia('(prefers-color-scheme: dark)').matches") is dark
+        ink, paper = (
+            sum(
+                map(int, re.findall(r"\d+", browser.ask(f"getComputedStyle(document.body).{name}")))
+            )
+            for name in ("color", "backgroundColor")
+        )
+        assert (ink > paper) is dark
+        assert browser.ask("innerWidth") == width
+        assert browser.ask("document.documentElement.scrollWidth") <= width
+        assert browser.ask(CLIPPED) == []
+        browser.ask("document.querySelectorAll('details').forEach(part => part.open = true)")
+        assert browser.ask("document.documentElement.scrollWidth") <= width
+        loaded = browser.seen("Network.requestWillBeSent")
+        assert [event["params"]["request"]["url"] for event in loaded] == [path.as_uri()]
+        assert not browser.seen(
+            "Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"
+        )
+
+
+def test_a_hostile_file_in_a_browser(browser: Chromium, tmp_path: Path) -> None:
+    document, found = hostile()
+    path = tmp_path / "report.html"
+    path.write_text(bare(found, document, source=HOSTILE), "utf-8")
+    browser.open(path, width=360, dark=False)
+    assert browser.ask("typeof window.pwned") == "undefined"
+    assert browser.ask("document.images.length + document.scripts.length") == 0
+    assert browser.ask("document.documentElement.scrollWidth") <= 360
+    assert not browser.seen("Log.entryAdded", "Runtime.exceptionThrown")
+    # were markup to get through, the policy would still stop it
+    path.write_text(path.read_text("utf-8").replace("</main>", f"</main>{HOSTILE}"), "utf-8")
+    browser.open(path, width=360, dark=False)
+    assert browser.ask("document.scripts.length") == 1
+    assert browser.ask("typeof window.pwned") == "undefined"
