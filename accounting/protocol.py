@@ -7,7 +7,7 @@ Every number returned is a bound with its side in its name; see ``Enclosure``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,8 +16,9 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import InvalidParameter, TooLarge, Undecided
+from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
-from accounting.composition.any_sequence import MOST_RELEASES, sequence_bounds
+from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.build_view_pairs import differences, labels, protocol_workload, with_moves
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.pair_error_terms import Bounds
@@ -26,8 +27,8 @@ from accounting.model.configuration import Configuration
 from accounting.model.family import UNIT
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
+from accounting.model.proof_types import MOST_RELEASES
 
-Report = Callable[[str], None]
 LARGEST_VALUE = 4096
 """Of max_value, for an evaluation of all pairs: they must fit into memory."""
 
@@ -116,7 +117,7 @@ class Protocol:
         return replace(base, releases=self.releases)
 
     def delta(
-        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
+        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, progress: Progress = silent
     ) -> Delta:
         """delta(eps) over all ordered pairs; the worst one to relative gap ``gap``.
 
@@ -124,8 +125,8 @@ class Protocol:
         bound belongs to a fixed sequence, which an adaptive one may exceed by a few percent.
         """
         if self.any_sequence:
-            return self._any(eps, gap, absolute, report)
-        return self._answer(self.workload, self.pairs, eps, gap, absolute, report)
+            return self._any(eps, gap, absolute, progress)
+        return self._answer(self.workload, self.pairs, eps, gap, absolute, progress)
 
     def pair(
         self, j: int, k: int, eps: float, *, gap: float = 0.01, absolute: float = 0.0
@@ -144,23 +145,23 @@ class Protocol:
         if j == k:
             raise InvalidParameter(f"the pair ({j}, {k}) is no change: take two different values")
         part = self._pairs_of(np.array([j, k])).subset(np.array([0]))
-        return self._answer(part, [(j, k)], eps, gap, absolute, None)
+        return self._answer(part, [(j, k)], eps, gap, absolute, silent)
 
     def sparse(
-        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, report: Report | None = None
+        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, progress: Progress = silent
     ) -> Delta:
         """delta(eps) for vectors with at most one non-zero coordinate."""
         vectors = replace(self.configuration, dimension=max(2, self.configuration.dimension))
         return replace(self, configuration=vectors).delta(
-            eps, gap=gap, absolute=absolute, report=report
+            eps, gap=gap, absolute=absolute, progress=progress
         )
 
-    def _any(self, eps: float, gap: float, absolute: float, report: Report | None) -> Delta:
+    def _any(self, eps: float, gap: float, absolute: float, progress: Progress) -> Delta:
         eps, gap = not_negative("eps", eps), gap_width(gap)
         absolute = not_negative("absolute", absolute)
         one = replace(self, releases=1)
         found = sequence_bounds(
-            one.workload, one.workload, eps, self.releases, gap=gap, report=report
+            one.workload, one.workload, eps, self.releases, gap=gap, progress=progress
         )
         exact = self.configuration.family.exact
         enclosure = Enclosure(found.lower if exact else 0.0, found.upper)
@@ -184,12 +185,12 @@ class Protocol:
         eps: float,
         gap: float,
         absolute: float,
-        report: Report | None,
+        progress: Progress,
     ) -> Delta:
         eps = not_negative("eps", eps)
         gap = gap_width(gap)
         found = evaluate(
-            workload, eps, gap=gap, absolute=not_negative("absolute", absolute), report=report
+            workload, eps, gap=gap, absolute=not_negative("absolute", absolute), progress=progress
         )
         exact = self.configuration.family.exact
         if not exact:
@@ -214,19 +215,18 @@ class Protocol:
         *,
         gap: float = 0.01,
         absolute: float = 0.0,
-        report: Report | None = None,
+        progress: Progress = silent,
     ) -> list[tuple[float, Enclosure]]:
         """Enclosures of delta on a grid of eps; both sides are made monotone, which is sound
         because the truth is."""
         points = sorted({not_negative("eps", eps) for eps in grid})
         found = [
-            self.delta(eps, gap=gap, absolute=absolute, report=report).enclosure for eps in points
+            self.delta(eps, gap=gap, absolute=absolute, progress=progress).enclosure
+            for eps in points
         ]
         return list(zip(points, monotone(found), strict=True))
 
-    def epsilon(
-        self, delta: float, *, gap: float = 1e-3, report: Report | None = None
-    ) -> Enclosure:
+    def epsilon(self, delta: float, *, gap: float = 1e-3, progress: Progress = silent) -> Enclosure:
         """The smallest eps >= 0 with delta(eps) <= delta, to relative (or absolute) gap ``gap``.
 
         ``upper`` is certified by an upper bound of delta there, ``lower`` by a lower bound.
@@ -236,7 +236,7 @@ class Protocol:
         low, high = 0.0, None
         trial, inner = max(self.configuration.eps or 1.0, 1e-3), 0.01
         for _ in range(200):
-            found = self.delta(trial, gap=inner, absolute=0.1 * delta * inner, report=report)
+            found = self.delta(trial, gap=inner, absolute=0.1 * delta * inner, progress=progress)
             if found.enclosure.upper <= delta:
                 high = trial
                 if trial == 0.0:
@@ -247,7 +247,7 @@ class Protocol:
                 inner /= 8
                 continue
             elif self.any_sequence:
-                return self._enclosed(low, high, trial, delta, gap, report)
+                return self._enclosed(low, high, trial, delta, gap, progress)
             else:
                 raise Undecided(
                     f"delta at eps = {trial!r} is {found.enclosure}, too close to {delta!r} to "
@@ -273,13 +273,13 @@ class Protocol:
         between: float,
         delta: float,
         gap: float,
-        report: Report | None,
+        progress: Progress,
     ) -> Enclosure:
         """The eps of any sequence, where the bounds at ``between`` contain delta: from there up to
         where the upper bound meets it, and down to where a fixed sequence exceeds it."""
 
         def bounds(eps: float) -> Enclosure:
-            return self.delta(eps, gap=0.01, report=report).enclosure
+            return self.delta(eps, gap=0.01, progress=progress).enclosure
 
         top = high if high is not None else 2 * between
         while bounds(top).upper > delta:

@@ -20,7 +20,8 @@ from growth import EPS, EPS_CENTRAL, SCALES, configuration
 
 from accounting import Protocol
 from accounting.base.balls import precision
-from accounting.notary import ExactCentral, ExactNoise, Mechanism, Notary
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.notary.notary import Notary
 
 LENGTH, SAMPLE, BITS = 8192, 20_000, 128
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cache
 from importlib import resources
 
-from accounting import halves
 from accounting.base import strict_json
 from accounting.base.arrays import FloatArray
 from accounting.baselines import (
@@ -23,6 +22,7 @@ from accounting.baselines import (
 )
 from accounting.baselines.correlated import CorrelatedNoise
 from accounting.model.configuration import Proposal
+from accounting.model.family import halves
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance import dominance

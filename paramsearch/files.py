@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from accounting import InvalidParameter
+from accounting.base.errors import InvalidParameter
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:

@@ -1,20 +1,57 @@
-"""Which module may know which, read off the syntax trees, lazy imports included."""
+"""The rooms of the house and who may enter which, read off the syntax trees.
+
+Imports count wherever they are: at the top, inside a function, or for the type checker alone.
+"""
 
 from __future__ import annotations
 
 import ast
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 from places import ROOT
 
-NOTARY = sorted((ROOT / "accounting" / "notary").glob("*.py"))
-NEUTRAL = {"arrays", "checks", "clock", "enclosure", "errors", "parallel", "precision"}
-"""Modules of accounting without any evaluation in them."""
+PACKAGES = ("accounting", "paramsearch")
+MOST_MODULES = 13
+"""In one folder."""
+KNOWS = {
+    "accounting.base": set(),
+    "accounting.model": {"accounting.base"},
+    "accounting.evaluator": {"accounting.base", "accounting.model"},
+    "accounting.estimator": {"accounting.base", "accounting.model", "accounting.evaluator"},
+    "accounting.notary": {"accounting.base", "accounting.model"},
+    "accounting.composition": {"accounting.base", "accounting.model", "accounting.evaluator"},
+    "accounting.baselines": {"accounting.base", "accounting.model"},
+    "paramsearch.search": {"accounting", "paramsearch.problem"},
+    "paramsearch.parameters": {
+        "accounting.base",
+        "accounting.model",
+        "paramsearch.problem",
+        "paramsearch.files",
+    },
+    "paramsearch.deploy": {"accounting.base", "accounting.model", "paramsearch.parameters"},
+    "paramsearch.certification": {"accounting", "paramsearch.parameters"},
+}
+"""What a room may import besides itself; a room that is not listed is only bound by the others."""
+SPECIFICATION = {"accounting.model.mechanism", "accounting.model.change"}
+"""What both proofs are about, and all that the notary knows of the model."""
+HEAVY = {"numba", "scipy", "matplotlib", "pyarrow", "clarabel"}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    found = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
 def imports(path: Path) -> set[str]:
-    """Every module that a file imports, wherever in it."""
+    """Every module that a file imports."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -22,28 +59,112 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import"
             assert node.module is not None
-            found |= {node.module} | {f"{node.module}.{name.name}" for name in node.names}
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                found.add(full if full in modules() else node.module)
     return found
 
 
-@pytest.mark.parametrize("path", NOTARY, ids=lambda path: path.stem)
-def test_the_second_proof_shares_no_code_with_the_first(path: Path) -> None:
-    for name in imports(path):
-        package, *rest = name.split(".")
-        if package in {"accounting", "paramsearch"}:
-            assert package == "accounting", f"{path.name} imports {name}"
-            allowed = rest[:1] == ["notary"] or not NEUTRAL.isdisjoint(rest[:1])
-            assert allowed, f"{path.name} imports {name}"
+def inside(module: str, room: str) -> bool:
+    return module == room or module.startswith(f"{room}.")
 
 
-def test_neutral_modules_know_no_others() -> None:
-    for name in NEUTRAL:
-        for imported in imports(ROOT / "accounting" / f"{name}.py"):
-            package, *rest = imported.split(".")
-            assert package != "paramsearch"
-            assert package != "accounting" or rest[0] in NEUTRAL, f"{name} imports {imported}"
+def ours(module: str) -> set[str]:
+    return {name for name in imports(modules()[module]) if name.split(".")[0] in PACKAGES}
 
 
-def test_accounting_never_imports_paramsearch() -> None:
-    for path in (ROOT / "accounting").rglob("*.py"):
-        assert not any(name.split(".")[0] == "paramsearch" for name in imports(path)), path
+@cache
+def reached(module: str) -> frozenset[str]:
+    """Everything that an import of this module may lead to, at once or later."""
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            if name in modules():
+                waiting += imports(modules()[name])
+    return frozenset(found)
+
+
+def in_room(room: str) -> list[str]:
+    return sorted(name for name in modules() if inside(name, room))
+
+
+def test_no_import_cycles() -> None:
+    graph = {name: ours(name) for name in modules()}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("room", KNOWS)
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    assert in_room(room)
+    for module in in_room(room):
+        for name in ours(module):
+            allowed = any(inside(name, other) for other in {room, *KNOWS[room]})
+            assert allowed, f"{module} imports {name}"
+
+
+def test_accounting_knows_nothing_of_searching() -> None:
+    for module in in_room("accounting"):
+        assert not any(inside(name, "paramsearch") for name in ours(module)), module
+
+
+def test_the_second_proof_shares_no_code_with_the_first() -> None:
+    """Not even through a third module: what the notary reaches is the base and what is proved."""
+    for module in in_room("accounting.notary"):
+        for name in reached(module):
+            if name.split(".")[0] in PACKAGES:
+                allowed = (
+                    inside(name, "accounting.notary")
+                    or inside(name, "accounting.base")
+                    or name in SPECIFICATION
+                )
+                assert allowed, f"{module} reaches {name}"
+
+
+def test_the_base_and_what_is_proved_contain_no_evaluation() -> None:
+    for module in [*in_room("accounting.base"), *SPECIFICATION]:
+        for name in reached(module):
+            if name.split(".")[0] in PACKAGES:
+                assert inside(name, "accounting.base") or name in SPECIFICATION, (module, name)
+
+
+def test_one_module_knows_numba() -> None:
+    for module, path in modules().items():
+        names = {name.split(".")[0] for name in imports(path)}
+        assert "numba" not in names or module == "accounting.base.jit", module
+
+
+@pytest.mark.parametrize("module", in_room("paramsearch.deploy"))
+def test_a_client_loads_no_evaluator(module: str) -> None:
+    for name in reached(module):
+        assert name.split(".")[0] not in HEAVY, f"{module} reaches {name}"
+        for room in ("evaluator", "estimator", "notary", "proof", "composition"):
+            assert not inside(name, f"accounting.{room}"), f"{module} reaches {name}"
+        assert not inside(name, "paramsearch.search"), f"{module} reaches {name}"
+
+
+def test_nobody_imports_the_command_line() -> None:
+    for module in modules():
+        if not inside(module, "paramsearch.cli") and module != "paramsearch.__main__":
+            assert not any(inside(name, "paramsearch.cli") for name in ours(module)), module
+
+
+def test_only_the_command_line_prints() -> None:
+    allowed = {"accounting.base.jit"}  # one warning about numba's cache, on stderr
+    for module, path in modules().items():
+        if not inside(module, "paramsearch.cli") and module not in allowed:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
+            printed = [f for f in calls if isinstance(f, ast.Name) and f.id == "print"]
+            assert not printed, module
+
+
+def test_folders_stay_small() -> None:
+    for folder in {path.parent for path in modules().values()}:
+        count = len([path for path in folder.glob("*.py") if path.name != "__init__.py"])
+        assert count <= MOST_MODULES, f"{folder} has {count} modules"

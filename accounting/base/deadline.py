@@ -39,8 +39,13 @@ def until(deadline: float) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """OutOfTime once the time is over."""
-    if time.monotonic() > _deadline.get():
+    """Raise OutOfTime once the limit has passed."""
+    check_deadline(_deadline.get())
+
+
+def check_deadline(deadline: float) -> None:
+    """Raise OutOfTime once this deadline has passed, whatever the limit around it is."""
+    if time.monotonic() > deadline:
         raise OutOfTime("the budget was used up before every pair had a bound")
 
 

@@ -8,7 +8,6 @@ changes, the witness.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -17,14 +16,12 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, multiples
 from accounting.base.errors import AccountingError, TooLarge, Undecided
+from accounting.base.progress import Progress, silent
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import Workload
 
-Report = Callable[[str], None]
-MOST_RELEASES = 10_000
-"""That may have any changes."""
 MOST_STEPS = 32
 """Releases up to which every one is a step of the induction."""
 _BLOCK = 8
@@ -89,7 +86,7 @@ def sequence_bounds(
     *,
     gap: float,
     claim: float | None = None,
-    report: Report | None = None,
+    progress: Progress = silent,
 ) -> SequenceBounds:
     """Bounds on delta(eps) of any ``releases`` changes of one user.
 
@@ -97,7 +94,7 @@ def sequence_bounds(
     the upper bound comes from ``less``, the lower one from ``more``.  Once the bounds decide
     ``claim`` the grid is not refined further than to a percent.
     """
-    watch = report or (lambda _: None)
+    watch = progress
     if releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps:  # exact_view.md, Lemma 5
         return SequenceBounds(0.0, 0.0, ((0, releases),), True, (0,))
     upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
@@ -116,7 +113,7 @@ def sequence_bounds(
         upper = min(upper, found)
         if not founders:
             founders, witness = kinds.founder, _witness(kinds, eps, releases)
-            lower = _lower(more, witness, eps, gap=max(gap, 1e-3), report=report)
+            lower = _lower(more, witness, eps, gap=max(gap, 1e-3), progress=progress)
         # the error of the grid is proportional to the gap it is made for
         settled = before - found <= 3 * gap * found
         decided = claim is not None and (upper <= claim or lower > claim)
@@ -275,10 +272,10 @@ def _lower(
     eps: float,
     *,
     gap: float,
-    report: Report | None,
+    progress: Progress,
 ) -> float:
     try:
-        return float(evaluate(sequence(more, witness), eps, gap=gap, report=report).lower.max())
+        return float(evaluate(sequence(more, witness), eps, gap=gap, progress=progress).lower.max())
     except AccountingError:
         return 0.0  # no lower bound is a true one
 

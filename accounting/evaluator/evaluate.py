@@ -13,12 +13,12 @@ enclosure whatever the plan, so the plan may be chosen by rules of thumb.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
+from accounting.base.progress import Progress, silent
 from accounting.evaluator.grid_plan import Outlook, Plan, Survey, Surveyor, choose, outlook
 from accounting.evaluator.pair_error_terms import Bounds, PairTerms
 from accounting.evaluator.spectra import correlate, transform
@@ -40,7 +40,7 @@ def evaluate(
     *,
     gap: float = 0.01,
     absolute: float = 0.0,
-    report: Callable[[str], None] | None = None,
+    progress: Progress = silent,
 ) -> Bounds:
     """Enclosures of the divergence of every pair at ``eps``.
 
@@ -85,11 +85,10 @@ def evaluate(
             largest_size=largest,
             thorough=attempt > 0,
         )
-        if report is not None:
-            report(
-                f"{len(left):,} pairs, {part.factors:,} factors, grid of {plan.size:,} points "
-                f"{plan.step:.3g} apart, tilt {plan.tilt:.4g}"
-            )
+        progress(
+            f"{len(left):,} pairs, {part.factors:,} factors, grid of {plan.size:,} points "
+            f"{plan.step:.3g} apart, tilt {plan.tilt:.4g}"
+        )
         got = run(part, tables, plan)
         lower[left] = np.maximum(lower[left], got.lower)
         upper[left] = np.minimum(upper[left], got.upper)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from flint import arb, arb_poly
 
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import floor
-from accounting.base.deadline import check_time
-from accounting.base.errors import TooLarge, Undecided
+from accounting.base.deadline import check_deadline, check_time
+from accounting.base.errors import TooLarge
 from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
 from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labelled
@@ -63,12 +62,6 @@ def change(j: int, k: int, before: Column, after: Column) -> Change:
     return Change((j, k), shifts, unit)
 
 
-def in_time(deadline: float) -> None:
-    """Undecided once the clock of ``time.monotonic`` has passed the deadline."""
-    if time.monotonic() > deadline:
-        raise Undecided("the budget was used up before every pair had a bound")
-
-
 class Grid:
     """The factors with step h = ``ratio`` * loss, where loss = eps_central / max_value.
 
@@ -108,7 +101,7 @@ class Grid:
         for atom, shifts in wanted.items():
             missing = sorted(a for a in shifts if (atom, a) not in self._groups)
             if missing:
-                in_time(deadline)
+                check_deadline(deadline)
                 found = grouped(
                     self.tables[atom], missing, self.h, self.clip, self.log_masses[atom]
                 )

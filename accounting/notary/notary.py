@@ -19,25 +19,20 @@ from flint import arb
 
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import above, ball, below, precision
-from accounting.base.deadline import OutOfTime, check_time, keeps_time
+from accounting.base.deadline import OutOfTime, check_deadline, check_time, keeps_time
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge, Undecided
+from accounting.base.progress import Progress, silent
 from accounting.model.mechanism import Atom, Mechanism, Pair
+from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP, LOOSE
 from accounting.notary.columns import UNIT, Columns, columns, silent_value
 from accounting.notary.factors import TooFine
-from accounting.notary.grid import Change, Grid, Step, change, in_time, label
+from accounting.notary.grid import Change, Grid, Step, change, label
 from accounting.notary.processes import in_processes
 from accounting.notary.sequences import SequenceFinding, sequence_bounds
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
-Report = Callable[[str], None]
-GAP = 1e-4
-BALL = "ball"
-BALL_2D = "ball, central noise as a two-dimensional table of doubles with error bounds"
-DISJOINT = "disjoint supports"
-LOOSE = 1e-2
-"""The gap that is enough once a claim is decided, unless a smaller one is cheap."""
 _CHEAP = 200_000
 """Pairs times grid cells."""
 _COARSE = 6.0
@@ -150,7 +145,7 @@ class Notary:
         pairs: Collection[Pair] | None = None,
         guess: Callable[[], float] | None = None,
         deadline: float = math.inf,
-        report: Report | None = None,
+        progress: Progress = silent,
     ) -> Finding:
         """delta(eps), to relative gap ``gap`` if ``met``.
 
@@ -180,7 +175,7 @@ class Notary:
                 if above(extra) > gap * scale / 20 and not self.mechanism.central.whole():
                     thinned, extra = self._thinned(clip), arb(0)
                 kind = _AnySearch if self.any_sequence else _Search
-                search = kind(self, ball(eps), gap, claim, clip, scale, thinned, deadline, report)
+                search = kind(self, ball(eps), gap, claim, clip, scale, thinned, deadline, progress)
                 search.run(steps)
                 if search.upper < scale / 8 and scale > _SMALLEST and time.monotonic() < deadline:
                     scale = max(search.upper, min(scale**2, scale / 100), _SMALLEST)
@@ -238,11 +233,11 @@ class _Search:
         scale: float,
         thinned: ThinnedCentral | None,
         deadline: float,
-        report: Report | None,
+        progress: Progress,
     ) -> None:
         self.notary, self.eps, self.gap, self.claim = notary, eps, gap, claim
         self.clip, self.scale, self.thinned, self.deadline = clip, scale, thinned, deadline
-        self.report = report or (lambda _: None)
+        self.progress = progress
         self.upper, self.lower, self.met = 1.0, 0.0, False
         self.worst: Pair = (0, 1)
         self.sequence: tuple[tuple[Pair, int], ...] = ()
@@ -282,13 +277,13 @@ class _Search:
     def _noises(self, steps: list[Step]) -> tuple[dict[Atom, NoiseTable], dict[Atom, FloatArray]]:
         tables, logs = self.notary.tables(), {}
         for atom, shift in _reach(steps).items():
-            in_time(self.deadline)
+            check_deadline(self.deadline)
             logs[atom] = tables[atom].log_masses(self.clip / 4, shift)
         return tables, logs
 
     def _narrowed(self, grid: Grid, pending: list[Step], upper: dict[Pair, float]) -> list[Step]:
         """Bounds on one grid; the steps that could still be the worst."""
-        self.report(f"{len(pending):,} of {len(upper):,} pairs, grid {float(grid.h.mid()):.3g}")
+        self.progress(f"{len(pending):,} of {len(upper):,} pairs, grid {float(grid.h.mid()):.3g}")
         grid.prepare(pending, self.deadline)
         found = in_processes(lambda step: self._upper(grid, step), pending)
         for step, bound in zip(pending, found, strict=True):
@@ -330,7 +325,7 @@ class _AnySearch(_Search):
         while True:
             ratio = _tidy(spread / (cells * float(loss.mid())))
             grid = Grid(tables, logs, loss, ratio, self.clip, 1, self.thinned)
-            self.report(
+            self.progress(
                 f"{notary.releases:,} releases of {len(steps):,} changes, "
                 f"grid {float(grid.h.mid()):.3g}"
             )

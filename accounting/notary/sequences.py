@@ -14,9 +14,10 @@ from flint import arb
 
 from accounting.base.arrays import FloatArray, multiples
 from accounting.base.balls import above, below
+from accounting.base.deadline import check_deadline
 from accounting.notary.adaptive import Labels, adaptive_lower
 from accounting.notary.factors import Factor
-from accounting.notary.grid import Grid, Step, in_time
+from accounting.notary.grid import Grid, Step
 from accounting.notary.loss_laws import (
     Cut,
     Profile,
@@ -66,7 +67,7 @@ def sequence_bounds(
     """Bounds on delta(eps) on one grid, whose own number of releases is one."""
     grid.prepare(steps, deadline)
     profiles = in_processes(lambda step: profile(grid.law(step, "above"), grid.h), steps)
-    in_time(deadline)
+    check_deadline(deadline)
     whole = convex_law(largest(profiles), grid.h)
     cut = cut_for(whole, grid.h, eps=float(eps.mid()), times=releases, share=_SHARE)
     kinds, founders = _kinds(profiles, float(eps.mid()), cut.tilt)
@@ -105,7 +106,7 @@ class _Induction:
         """Laws of what 1, 2, ... releases can add up to."""
         h, found = self.grid.h, [self.whole]
         for _ in range(releases - 1):
-            in_time(self.deadline)
+            check_deadline(self.deadline)
             later = found[-1]
             products = in_processes(lambda law: profile(composed(law, later), h), self.laws)
             found.append(self.cut(convex_law(largest(products), h), h))
@@ -113,7 +114,7 @@ class _Induction:
 
     def beside(self, rest: Factor) -> list[float]:
         """delta(eps) of every kind of change together with ``rest``, rounded up."""
-        in_time(self.deadline)
+        check_deadline(self.deadline)
         h = self.grid.h
         return in_processes(lambda law: above(delta(composed(law, rest), self.eps, h)), self.laws)
 
@@ -121,7 +122,7 @@ class _Induction:
         blocks, rest = divmod(releases, _BLOCK)
         found = self.up_to(_BLOCK)
         law, h = power(found[-1], self.grid.h, blocks, cut.of(0.5))
-        in_time(self.deadline)
+        check_deadline(self.deadline)
         if rest:
             last, step = found[rest - 1], self.grid.h
             while step < h:

@@ -10,8 +10,8 @@ from typing import Literal
 from accounting.base.balls import above, below, precision
 from accounting.base.errors import TooLarge
 from accounting.model.configuration import Configuration
+from accounting.model.mechanism import Mechanism
 from accounting.model.negative_binomial import NegativeBinomial
-from accounting.notary import Mechanism
 
 
 def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Configuration:

@@ -20,7 +20,7 @@ from accounting.base.errors import AccountingError
 from accounting.base.validation import probability
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.view_pairs import Workload
-from accounting.notary import ExactNoise, Mechanism
+from accounting.model.mechanism import ExactNoise, Mechanism
 from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol
 

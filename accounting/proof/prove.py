@@ -24,7 +24,7 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.balls import above, ball, below, precision
-from accounting.base.deadline import keeps_time
+from accounting.base.deadline import check_deadline, keeps_time
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import (
     AccountingError,
@@ -33,27 +33,23 @@ from accounting.base.errors import (
     TooLarge,
     Undecided,
 )
+from accounting.base.progress import Progress, silent
 from accounting.base.validation import not_negative
-from accounting.composition.any_sequence import MOST_RELEASES as MOST_RELEASES_OF_ANY
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.model.family import Family
-from accounting.model.mechanism import Pair
-from accounting.notary import GAP, LOOSE, Finding, Mechanism, Notary
-from accounting.notary.grid import in_time
-from accounting.notary.notary import Report
+from accounting.model.mechanism import Mechanism, Pair
+from accounting.model.proof_types import FAST, GAP, LOOSE, MOST_RELEASES, Tier
+from accounting.notary.notary import Finding, Notary
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.less_noise import heavy, light_enough, lightened
 from accounting.protocol import Protocol
 
-Tier = Literal["auto", "ball", "mixed", "fast", "light"]
 LARGEST_BALL = 128
 """Of max_value: beyond it ``auto`` means ``mixed``."""
-MOST_RELEASES = 4
+MOST_BALL_RELEASES = 4
 """Beyond them ``auto`` means ``fast``: high powers of polynomials over balls take minutes."""
 LARGEST_BALL_OF_ANY = 24
 """Of max_value: beyond it ``auto`` means ``fast`` for several releases with any changes."""
-MOST_ANY = MOST_RELEASES_OF_ANY
-FAST = "fast"
 _LARGEST_EPS = 500.0
 _OPINIONS = 64
 _NEAR = 0.9
@@ -92,7 +88,7 @@ def prove(
     gap: float = GAP,
     claim: float | None = None,
     deadline: float = math.inf,
-    report: Report | None = None,
+    progress: Progress = silent,
 ) -> Proof:
     """Bounds on delta(eps); refined to ``gap``, or to a percent once ``claim`` is decided.
 
@@ -118,7 +114,7 @@ def prove(
                 gap=1.0,
                 claim=claim,
                 deadline=deadline,
-                report=report,
+                progress=progress,
             )
             if less.enclosure.upper <= claim:
                 enclosure = Enclosure(0.0, less.enclosure.upper)
@@ -132,25 +128,25 @@ def prove(
             return 1.0
 
     thinned = _thinned(mechanism, eps, releases, gap * (1e-6 if claim is None else claim))
-    if notary.any_sequence and releases > MOST_ANY:
+    if notary.any_sequence and releases > MOST_RELEASES:
         raise InvalidParameter(
-            f"releases = {releases:,} is more than {MOST_ANY:,}, the most for any sequence of "
+            f"releases = {releases:,} is more than {MOST_RELEASES:,}, the most for any sequence of "
             "changes; ask for fewer, or for --same-change if that is what is meant"
         )
     if tier == "auto" and notary.any_sequence:
         tier = "ball" if thinned or mechanism.max_value <= LARGEST_BALL_OF_ANY else "fast"
     elif tier == "auto":
         tier = "ball" if mechanism.max_value <= LARGEST_BALL else "mixed"
-        if releases > MOST_RELEASES:
+        if releases > MOST_BALL_RELEASES:
             tier = "fast"
     if tier == "ball" or notary.disclosed is not None:
         found = notary.enclose(
-            eps, gap=gap, claim=claim, guess=guess, deadline=deadline, report=report
+            eps, gap=gap, claim=claim, guess=guess, deadline=deadline, progress=progress
         )
         proof = _by_notary(found)
         if notary.any_sequence and not thinned and not found.worst_sequence and found.exact:
             with suppress(AccountingError):  # a lower bound is welcome, and not needed
-                other, _ = _fast_any(mechanism, eps, releases, claim, LOOSE, report)
+                other, _ = _fast_any(mechanism, eps, releases, claim, LOOSE, progress)
                 return _with_lower(proof, other)
         return proof
     if thinned:
@@ -160,9 +156,8 @@ def prove(
         )
 
     def watch(text: str) -> None:
-        in_time(deadline)
-        if report is not None:
-            report(text)
+        check_deadline(deadline)
+        progress(text)
 
     if notary.any_sequence:
         proof, kinds = _fast_any(mechanism, eps, releases, claim, gap, watch)
@@ -170,7 +165,7 @@ def prove(
             return proof
         with suppress(TooLarge, Undecided):  # what is proved from above stands
             adaptive = notary.enclose(
-                eps, gap=gap, claim=claim, pairs=kinds, deadline=deadline, report=report
+                eps, gap=gap, claim=claim, pairs=kinds, deadline=deadline, progress=progress
             )
             return _with_lower(proof, _by_notary(adaptive))
         return proof
@@ -182,7 +177,9 @@ def prove(
     if len(near) == 0:  # every bound is 0
         return fast.proof
     pairs = [fast.pairs[int(i)] for i in near]
-    found = notary.enclose(eps, gap=gap, claim=claim, pairs=pairs, deadline=deadline, report=report)
+    found = notary.enclose(
+        eps, gap=gap, claim=claim, pairs=pairs, deadline=deadline, progress=progress
+    )
     others = np.delete(fast.upper, near)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
     covered = {found.method: len(pairs), FAST: len(others)}
@@ -205,7 +202,7 @@ def satisfied_eps(
     mechanism: Mechanism,
     delta: float,
     releases: int = 1,
-    report: Report | None = None,
+    progress: Progress = silent,
     *,
     same_change: bool = False,
 ) -> Enclosure | None:
@@ -216,35 +213,38 @@ def satisfied_eps(
         return None
     try:
         if _thinned(mechanism, 1.0, releases, delta / 1000):
-            return _by_halving(notary, delta, report)
+            return _by_halving(notary, delta, progress)
         less = _protocol(mechanism, "less", releases, same_change)
         more = _protocol(mechanism, "more", releases, same_change)
-        high = less.epsilon(delta, report=report)
+        high = less.epsilon(delta, progress=progress)
         if less == more and _deviation(mechanism, 1.0, releases) == 0:
             return high
         limit = 1.01 * high.upper  # the deviation grows with eps: its value here serves below
         extra = _deviation(mechanism, limit, releases)
         if not _enough_central(mechanism):
             stricter = math.nextafter(delta - extra, 0)
-            high = less.epsilon(stricter, report=report)
-        low = more.epsilon(math.nextafter(delta + extra, 1), report=report)
+            high = less.epsilon(stricter, progress=progress)
+        low = more.epsilon(math.nextafter(delta + extra, 1), progress=progress)
     except AccountingError:
         return None
     return Enclosure(low.lower, high.upper) if high.upper <= limit else None
 
 
-def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosure | None:
+def _by_halving(notary: Notary, delta: float, progress: Progress) -> Enclosure | None:
     """The pair that looks worst at eps = 1 is followed alone; in the end all have to agree."""
     attempts: list[list[Pair] | None] = [None]
     if not notary.any_sequence:
-        attempts = [[notary.enclose(1.0, gap=LOOSE, claim=delta, report=report).worst_pair], None]
+        attempts = [
+            [notary.enclose(1.0, gap=LOOSE, claim=delta, progress=progress).worst_pair],
+            None,
+        ]
     for pairs in attempts:
         low, high = 0.0, math.inf
         while high - low > 1e-3 * max(1.0, low):
             eps = (low + high) / 2 if high < math.inf else 2 * low + 1
             if eps > _LARGEST_EPS:
                 return None
-            found = notary.enclose(eps, gap=LOOSE, claim=delta, pairs=pairs, report=report)
+            found = notary.enclose(eps, gap=LOOSE, claim=delta, pairs=pairs, progress=progress)
             if found.enclosure.upper <= delta:
                 high = eps
             elif found.enclosure.lower > delta:
@@ -253,7 +253,7 @@ def _by_halving(notary: Notary, delta: float, report: Report | None) -> Enclosur
                 break
         if high == math.inf:
             continue
-        found = notary.enclose(high, gap=LOOSE, claim=delta, report=report)
+        found = notary.enclose(high, gap=LOOSE, claim=delta, progress=progress)
         if found.enclosure.upper <= delta:
             return Enclosure(low, high)
     return None
@@ -321,12 +321,12 @@ def _fast_any(
     releases: int,
     claim: float | None,
     gap: float,
-    report: Report | None,
+    progress: Progress,
 ) -> tuple[Proof, list[Pair]]:
     """Any sequence of changes by the fast evaluators, and changes that stand for all others."""
     less, more = (_protocol(mechanism, noise, 1) for noise in ("less", "more"))
     found = sequence_bounds(
-        less.workload, more.workload, eps, releases, gap=gap, claim=claim, report=report
+        less.workload, more.workload, eps, releases, gap=gap, claim=claim, progress=progress
     )
     deviation = _deviation(mechanism, eps, releases)
     added = 0.0 if _enough_central(mechanism) else deviation
@@ -373,7 +373,7 @@ def _fast(
     releases: int,
     claim: float | None,
     gap: float,
-    report: Report | None,
+    progress: Progress,
 ) -> _Fast:
     less = _protocol(mechanism, "less", releases, same_change=True)
     more = _protocol(mechanism, "more", releases, same_change=True)
@@ -381,10 +381,10 @@ def _fast(
     added = 0.0 if _enough_central(mechanism) else deviation
     wanted = LOOSE
     while True:
-        upper = less.delta(eps, gap=wanted, report=report)
+        upper = less.delta(eps, gap=wanted, progress=progress)
         lower = upper
         if less != more:
-            lower = more.delta(eps, gap=wanted, report=report)
+            lower = more.delta(eps, gap=wanted, progress=progress)
         below_it, above_it = lower.enclosure.lower, upper.enclosure.upper
         enclosure = _with_deviation(below_it, above_it, deviation, added)
         decided = claim is None or enclosure.upper <= claim or enclosure.lower > claim
@@ -394,7 +394,7 @@ def _fast(
     fewer = releases
     while claim is not None and enclosure.lower <= claim < enclosure.upper and fewer > 8:
         fewer //= 8  # who sees all releases sees these: delta does not decrease with their number
-        part = replace(more, releases=fewer).delta(eps, gap=LOOSE, report=report)
+        part = replace(more, releases=fewer).delta(eps, gap=LOOSE, progress=progress)
         if part.enclosure.lower > below_it:
             below_it, lower = part.enclosure.lower, part
             enclosure = _with_deviation(below_it, above_it, deviation, added)

@@ -15,17 +15,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from accounting import (
+from accounting.base import strict_json
+from accounting.base.deadline import check_deadline, until
+from accounting.base.enclosure import Enclosure, at_least, at_most
+from accounting.base.errors import (
     AccountingError,
-    Enclosure,
     InvalidConfiguration,
     InvalidParameter,
     TooLarge,
     Undecided,
 )
-from accounting.base import strict_json
-from accounting.base.deadline import until
-from accounting.base.enclosure import at_least, at_most
+from accounting.base.progress import Progress, silent
 from accounting.base.validation import (
     SMALLEST_GAP,
     gap_width,
@@ -35,11 +35,9 @@ from accounting.base.validation import (
     whole,
 )
 from accounting.model.configuration import LARGEST_STEP, Proposal
-from accounting.model.mechanism import noises
-from accounting.notary import GAP, LOOSE, ExactCentral, ExactNoise, Mechanism
-from accounting.notary.grid import in_time
-from accounting.notary.notary import DISJOINT, Report
-from accounting.proof.prove import Proof, Tier, prove, satisfied_eps, unprotected
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
+from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
+from accounting.proof.prove import Proof, prove, satisfied_eps, unprotected
 from paramsearch.cli.display import worst_case, worst_in_words
 from paramsearch.parameters.assembly import fraction, reassembled
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
@@ -120,7 +118,7 @@ def audit(
     budget: float = math.inf,
     witness: bool = True,
     finer: bool = True,
-    report: Report | None = None,
+    progress: Progress = silent,
 ) -> Audit:
     """Decide the document's claim, or another one where eps, delta, releases or honest are given.
 
@@ -157,9 +155,8 @@ def audit(
     confirmed: bool | None = None
 
     def watch(text: str) -> None:
-        in_time(deadline)
-        if report is not None:
-            report(text)
+        check_deadline(deadline)
+        progress(text)
 
     def answer(verdict: Verdict, reason: str, proof: Proof | None = None) -> Audit:
         found, searched = None, False
@@ -181,7 +178,7 @@ def audit(
             gap=gap,
             claim=claim,
             deadline=deadline,
-            report=report,
+            progress=progress,
         )
 
     try:

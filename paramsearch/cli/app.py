@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from accounting import AccountingError, Undecided, Violated
+from accounting.base.errors import AccountingError, Undecided, Violated
 from paramsearch.cli import deploy as cli_deploy
 from paramsearch.cli import profile as profiles
 from paramsearch.cli import search as cli_search
@@ -25,7 +25,7 @@ from paramsearch.cli import table as cli_table
 from paramsearch.cli.options import Gap, Machine, SameChange, Tier, check_same_change
 
 if TYPE_CHECKING:
-    from accounting.proof import prove as proof
+    from accounting.model import proof_types as proof
 
 _LONGEST_LINE = 500
 _INTERRUPTED = 130
@@ -218,7 +218,11 @@ def schema() -> None:
     """Print the JSON Schema of the parameter file."""
     from importlib import resources
 
-    text = resources.files("paramsearch").joinpath("parameter_file.schema.json").read_text("utf-8")
+    text = (
+        resources.files("paramsearch")
+        .joinpath("parameters", "parameter_file.schema.json")
+        .read_text("utf-8")
+    )
     print(text, end="")
 
 

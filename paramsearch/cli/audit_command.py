@@ -10,10 +10,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from accounting import AccountingError, InvalidParameter
 from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.model.configuration import Proposal
-from accounting.proof.prove import Proof, Tier
+from accounting.model.proof_types import Tier
+from accounting.proof.prove import Proof
 from paramsearch.certification.audit import EXIT_CODE, Audit, audit, consistent, read
 from paramsearch.cli.display import Fact, claim, claimed, error_of, progress, show, worst_case
 from paramsearch.files import check_writable, destination, write_atomically
@@ -57,7 +58,7 @@ def run_audit(
                 tier=tier,
                 gap=gap,
                 budget=math.inf if budget is None else budget,
-                report=say,
+                progress=say,
             )
         except AccountingError as error:
             raise type(error)(f"{path}: {error}") from error
@@ -65,7 +66,7 @@ def run_audit(
             from paramsearch.report import report as reports
 
             say("writing the report")
-            reports.write(report, found, document, source=path.name, signature=signed, report=say)
+            reports.write(report, found, document, source=path.name, signature=signed, progress=say)
     if as_json:
         print(json.dumps(_machine(found, document, signed), allow_nan=False))
     else:
@@ -234,7 +235,7 @@ def run_certify(
                 honest=1.0 if honest is None else honest,
             )
         with progress("certifying") as say:
-            certified = certify(draft, tier=tier, gap=gap, report=say)
+            certified = certify(draft, tier=tier, gap=gap, progress=say)
     except AccountingError as error:
         raise type(error)(f"{path}: {error}") from error
     return _delivered(certified, output, as_json)
@@ -264,7 +265,7 @@ def run_rescale(path: Path, *, n: int, output: Path | None, tier: Tier, as_json:
     if not isinstance(document, ParameterFile):
         raise InvalidParameter(f"{path} is a bare configuration; certify it with --n instead")
     with progress("certifying") as say:
-        certified = certify(rescaled(document, n), tier=tier, report=say)
+        certified = certify(rescaled(document, n), tier=tier, progress=say)
     return _delivered(certified, output, as_json)
 
 

@@ -57,7 +57,7 @@ def _file(problem: Problem, fraction: float, tries: int, say: Any) -> ParameterF
         central_fraction=fraction,
         tries=tries,
     )
-    return generate(request, say=say).file
+    return generate(request, progress=say).file
 
 
 def _row(baseline: Baseline) -> dict[str, Any]:

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from accounting import AccountingError, InvalidParameter
 from accounting.base.enclosure import at_least, at_most, exactly
-from accounting.proof.prove import Tier
+from accounting.base.errors import AccountingError, InvalidParameter
+from accounting.base.progress import Progress
+from accounting.model.proof_types import Tier
 from accounting.protocol import LARGEST_VALUE
 from paramsearch.certification.audit import consistent
 from paramsearch.cli.display import Fact, claimed, error_of, progress, show
 from paramsearch.files import check_writable, destination
-from paramsearch.generation.generate import Generated, Request, Say, generate
+from paramsearch.generation.generate import Generated, Request, generate
 from paramsearch.generation.real_values import RealProblem, Rounding
 from paramsearch.parameters.assembly import certify
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, load, save
@@ -35,7 +36,7 @@ def run_generate(request: Request, *, output: Path | None, resume: bool, as_json
         start = _resumable(output, request)
     begun = time.monotonic()
     with progress("generate") as say:
-        made = generate(request, resume=start, say=say)
+        made = generate(request, resume=start, progress=say)
         if start is not None and _as_good(start, made.file):
             made = _proved(start, made, request.tier, say)
     if output is not None and not made.kept:
@@ -77,12 +78,12 @@ def _as_good(old: ParameterFile, new: ParameterFile) -> bool:
     )
 
 
-def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Say) -> Generated:
+def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> Generated:
     """The old file if its claim is proved here and now; what it says of itself is not enough."""
     say("proving the old file")
     try:
         consistent(old)
-        certify(old, tier=tier, report=say)
+        certify(old, tier=tier, progress=say)
     except AccountingError:
         return made
     return made if old.certificate is None else replace(made, file=old, useless=None, kept=True)
@@ -159,7 +160,7 @@ def run_pareto(
         try:
             with progress(what) as say:
                 asked = replace(request, central_fraction=fraction)
-                made = generate(asked, resume=files[-1] if files else None, say=say)
+                made = generate(asked, resume=files[-1] if files else None, progress=say)
         except KeyboardInterrupt:
             interrupted = True
             break
@@ -217,7 +218,7 @@ def run_real(problem: RealProblem, request: Request, *, output: Path | None, as_
             central_fraction=choice.eps_central / request.eps,
             settings={"values": "real, rounded at random to integers", "mse": problem.mse},
         )
-        made = generate(asked, say=say)
+        made = generate(asked, progress=say)
         usual = problem.paper() if 2 / problem.eps**2 < problem.mse else None
         other = None
         if usual is not None and usual <= LARGEST_VALUE and usual >= problem.coarsest():

@@ -17,7 +17,7 @@ from accounting.base.enclosure import at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.strict_json import read_text
 from accounting.base.validation import whole
-from accounting.proof.prove import Tier
+from accounting.model.proof_types import Tier
 from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable
 from paramsearch.parameters.parameter_file import save

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accounting import Configuration, Delta, Enclosure, InvalidParameter, Protocol, load
-from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
+from accounting.base.errors import InvalidParameter
 from accounting.base.validation import gap_width, not_negative
-from accounting.protocol import monotone
+from accounting.model.configuration import Configuration, load
+from accounting.protocol import Delta, Protocol, monotone
 from paramsearch.cli.display import Fact, progress, releases_in_words, show, worst_in_words
 from paramsearch.files import check_writable, write_atomically
 

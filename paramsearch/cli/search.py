@@ -11,7 +11,7 @@ import typer
 from paramsearch.cli.options import Machine, SameChange, Tier, check_same_change
 
 if TYPE_CHECKING:
-    from accounting.proof import prove as proof
+    from accounting.model import proof_types as proof
 
 Users = Annotated[int, typer.Option(help="Users.")]
 Eps = Annotated[float, typer.Option(help="The guarantee's eps.")]
@@ -230,7 +230,7 @@ def generate_sparse(
     What is certified is the change itself: a value leaves one coordinate and another comes, in the
     same or in another one.
     """
-    from accounting import InvalidParameter
+    from accounting.base.errors import InvalidParameter
     from paramsearch.cli.generate_command import run_generate
     from paramsearch.generation.generate import Request
     from paramsearch.search import target

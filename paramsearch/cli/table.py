@@ -10,7 +10,7 @@ import typer
 from paramsearch.cli.options import Machine, Tier
 
 if TYPE_CHECKING:
-    from accounting.proof import prove as proof
+    from accounting.model import proof_types as proof
 
 Folder = Annotated[
     Path | None,

@@ -45,7 +45,7 @@ def run_table(
         closing(Folder(output, problems)) as folder,
         _progress(folder) as (report, say),
     ):
-        summary = Filling(folder, pool, retry=retry, report=report, say=say).run()
+        summary = Filling(folder, pool, retry=retry, on_event=report, progress=say).run()
         strangers = list(folder.strangers.values())
     seconds = time.monotonic() - begun
     if as_json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +19,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import InvalidParameter
+from accounting.base.progress import Progress, silent
 from accounting.base.threads import cores
 from accounting.base.validation import whole
 from paramsearch.deploy.analyzer import Analyzer
@@ -150,12 +151,12 @@ class Outcome:
         return Comparison(float(squares.mean()), variance, error)
 
 
-def simulate(plan: Plan, report: Callable[[str], None] = lambda _: None) -> Outcome:
+def simulate(plan: Plan, progress: Progress = silent) -> Outcome:
     """All runs, one after the other."""
     noise = Noise(plan.file)
     runs = []
     for number in range(plan.runs):
-        report(f"run {number + 1} of {plan.runs}")
+        progress(f"run {number + 1} of {plan.runs}")
         one = _aggregate(plan, number, noise) if plan.path == "aggregate" else _users(plan, number)
         runs.append(one)
     return Outcome(plan, tuple(runs))

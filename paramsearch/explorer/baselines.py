@@ -7,13 +7,14 @@ depend on n, so that n is not among its axes: the page finds 1 + noise/n.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from accounting.base.errors import AccountingError
+from accounting.base.progress import Progress, silent
 from accounting.baselines import (
     Baseline,
     DiscreteLaplace,
@@ -24,7 +25,6 @@ from accounting.baselines import (
 )
 from paramsearch.comparison import of_the_paper
 
-Report = Callable[[str], None]
 RESPONSE_USERS = 1_000_000
 """The error of randomized response is found for these users alone: it takes longest of all."""
 _FINE = 12
@@ -49,22 +49,22 @@ class Axes:
     central_fraction: tuple[float, ...]
 
 
-def others(axes: Axes, report: Report = lambda _: None) -> dict[str, Any]:
+def others(axes: Axes, progress: Progress = silent) -> dict[str, Any]:
     """By a short name: axes and numbers; None where a mechanism has no parameters that do."""
     return {
-        **_published(axes, report),
+        **_published(axes, progress),
         "ikos": _split_and_mix(axes),
-        "rappor": _rappor(axes, report),
-        "response": _response(axes, report),
+        "rappor": _rappor(axes, progress),
+        "response": _response(axes, progress),
         "central": _central(axes),
     }
 
 
-def _published(axes: Axes, report: Report) -> dict[str, Any]:
+def _published(axes: Axes, progress: Progress) -> dict[str, Any]:
     """The paper's own parameters."""
     found: tuple[list[Numbers], list[Numbers]] = [], []
     for top in axes.max_value:  # t' is found once for each, the long part
-        report(f"the paper's parameters for max_value {top:,}")
+        progress(f"the paper's parameters for max_value {top:,}")
         for eps, delta, fraction in product(axes.eps, axes.delta, axes.central_fraction):
             for line, numbers in zip(
                 found, _noises(Problem(axes.n[0], eps, delta, top), fraction), strict=True
@@ -94,10 +94,10 @@ def _split_and_mix(axes: Axes) -> dict[str, Any]:
     return _columns(("n", "eps", "delta", "max_value"), _PER_USER, every)
 
 
-def _rappor(axes: Axes, report: Report) -> dict[str, Any]:
+def _rappor(axes: Axes, progress: Progress) -> dict[str, Any]:
     rows = []
     for n, eps, delta in product(axes.n, axes.eps, axes.delta):
-        report(f"fragmented RAPPOR for n = {n:,}")
+        progress(f"fragmented RAPPOR for n = {n:,}")
         first = FragmentedRappor(Problem(n, eps, delta, 1))
         for top in axes.max_value:
             mechanism = FragmentedRappor(Problem(n, eps, delta, top))
@@ -107,10 +107,10 @@ def _rappor(axes: Axes, report: Report) -> dict[str, Any]:
     return _columns(("n", "eps", "delta", "max_value"), _PER_USER, rows)
 
 
-def _response(axes: Axes, report: Report) -> dict[str, Any]:
+def _response(axes: Axes, progress: Progress) -> dict[str, Any]:
     rows = []
     for eps, delta, top in product(axes.eps, axes.delta, axes.max_value):
-        report(f"randomized response for eps = {eps:g}")
+        progress(f"randomized response for eps = {eps:g}")
         rows.append(_numbers(RandomizedResponse(Problem(RESPONSE_USERS, eps, delta, top))))
     return _columns(("eps", "delta", "max_value"), _PER_USER, rows)
 

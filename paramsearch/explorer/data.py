@@ -13,9 +13,10 @@ from typing import Any
 from accounting.base import strict_json
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from accounting.base.progress import Progress, silent
 from accounting.baselines.central import discrete_laplace_mse
 from paramsearch.certification.audit import consistent
-from paramsearch.explorer.baselines import RESPONSE_USERS, Axes, Report, others
+from paramsearch.explorer.baselines import RESPONSE_USERS, Axes, others
 from paramsearch.parameters.parameter_file import from_json
 from paramsearch.tables.index import Row, row_of
 from paramsearch.tables.lookup import Table, shipped
@@ -26,11 +27,11 @@ _LEFT_OUT = {"n", "messages_per_user", "bits_per_user", "seconds"}
 """The page finds the first three for any n, as ``Row.for_users`` does."""
 
 
-def data(table: Table, report: Report = lambda _: None) -> dict[str, Any]:
+def data(table: Table, progress: Progress = silent) -> dict[str, Any]:
     """Numbers are exact; texts of bounds are rounded to their own side."""
     if not table.rows:
         raise InvalidParameter(f"the table {table.path} is empty; `paramsearch table` fills it")
-    report("the files")
+    progress("the files")
     files, users = {}, {}
     for row in table.rows:
         files[row.file], users[row.file] = _packed(table, row)
@@ -47,7 +48,7 @@ def data(table: Table, report: Report = lambda _: None) -> dict[str, Any]:
         "start": _start(axes, table.rows),
         "rows": [_embedded(row) for row in table.rows],
         "errors": _errors(axes, table.rows),
-        "others": others(axes, report),
+        "others": others(axes, progress),
         "response_users": RESPONSE_USERS,
         "files": files,
         "users": users,

@@ -11,16 +11,16 @@ import hashlib
 import json
 from importlib import resources
 
-from paramsearch.explorer.baselines import Report
+from accounting.base.progress import Progress, silent
 from paramsearch.explorer.data import data
 from paramsearch.tables.lookup import Table
 
 
-def page(table: Table, report: Report = lambda _: None) -> str:
+def page(table: Table, progress: Progress = silent) -> str:
     """The same table gives the same page."""
     style = _style()
     script = "".join(map(_asset, ("charts.js", "files.js", "explorer.js")))
-    known = json.dumps(data(table, report), allow_nan=False, separators=(",", ":"))
+    known = json.dumps(data(table, progress), allow_nan=False, separators=(",", ":"))
     parts = {
         "POLICY": policy(style, script),
         "STYLE": style,
@@ -52,5 +52,5 @@ def _asset(name: str) -> str:
 
 def _style() -> str:
     """The report's, and what the explorer has besides."""
-    common = (resources.files("paramsearch") / "report.css").read_text("utf-8")
+    common = (resources.files("paramsearch") / "report" / "report.css").read_text("utf-8")
     return common + _asset("explorer.css")

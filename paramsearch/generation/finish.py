@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from accounting import Configuration, NegativeBinomial, Protocol, Undecided, Violated
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.errors import Undecided, Violated
+from accounting.base.progress import Progress, silent
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.evaluate import evaluate
-from accounting.model.configuration import Proposal
-from accounting.notary.notary import Report
-from accounting.proof.prove import Tier
+from accounting.model.configuration import Configuration, Proposal
+from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.proof_types import Tier
+from accounting.protocol import Protocol
 from paramsearch.parameters.assembly import certify, parameters
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.search.noise_model import Model
@@ -48,7 +50,7 @@ class Order:
 
 
 def finished(
-    model: Model, x: FloatArray, order: Order, report: Report | None = None
+    model: Model, x: FloatArray, order: Order, progress: Progress = silent
 ) -> tuple[ParameterFile, FloatArray]:
     """The certified file, and the noise in it as parameters of the model."""
     x = calibrated(model, x)
@@ -56,7 +58,7 @@ def finished(
     for attempt in range(_REPAIRS):
         moved = x + np.array([[more], [0.0]])
         try:
-            file = certify(proposed(model, moved, order), tier=order.tier, report=report)
+            file = certify(proposed(model, moved, order), tier=order.tier, progress=progress)
         except Violated:
             more += _REPAIR * 2**attempt
         except Undecided:

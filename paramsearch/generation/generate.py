@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from accounting import InvalidConfiguration, InvalidParameter, Protocol, TooLarge, Undecided
+from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
+from accounting.base.progress import Progress, silent
 from accounting.base.validation import positive, probability, whole
 from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
 from accounting.model.configuration import dimension_of
 from accounting.model.family import Family
-from accounting.proof.prove import MOST_ANY, Tier
-from accounting.protocol import LARGEST_VALUE
+from accounting.model.proof_types import MOST_RELEASES, Tier
+from accounting.protocol import LARGEST_VALUE, Protocol
 from paramsearch.generation.finish import Order, configuration, finished
 from paramsearch.generation.optimality import Useless, useless_moves
 from paramsearch.parameters.assembly import certify, fraction, parameters
@@ -28,12 +29,11 @@ from paramsearch.search.noise_optimizer import minimise
 from paramsearch.search.sequence_noise import descended
 from paramsearch.search.target import Objective, Target
 
-Say = Callable[[str], None]
 Method = Literal["search", "dominance", "theorem"]
 DEFAULT_TRIES = 80
 _LARGEST_EPS = 100.0
 _SMALLEST_DELTA = 1e-30
-_MOST_RELEASES = 1_000_000
+_MOST_SAME = 1_000_000
 _MIXINGS, _ROUGH = 3, 0.02
 """How often the changes that may follow each other are chosen anew, and the gap of the bounds that
 says by how much adaptive sequences exceed fixed ones."""
@@ -80,7 +80,7 @@ class Request:
             raise InvalidParameter(f"delta = {self.delta:g} must be at least {_SMALLEST_DELTA:g}")
         whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
         object.__setattr__(self, "same_change", self.same_change and self.releases > 1)
-        most = _MOST_RELEASES if self.same_change else MOST_ANY
+        most = _MOST_SAME if self.same_change else MOST_RELEASES
         whole("releases", self.releases, least=1, most=most)
         dimension_of(self.dimension)
         whole("seed", self.seed, least=0)
@@ -153,7 +153,7 @@ def generate(
     *,
     resume: ParameterFile | None = None,
     near: bool = False,
-    say: Say = lambda _: None,
+    progress: Progress = silent,
 ) -> Generated:
     """Search, round and certify.
 
@@ -166,22 +166,24 @@ def generate(
     passed on.
     """
     try:
-        return _generate(request, resume, near, say)
+        return _generate(request, resume, near, progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
 
 
-def _generate(request: Request, resume: ParameterFile | None, near: bool, say: Say) -> Generated:
+def _generate(
+    request: Request, resume: ParameterFile | None, near: bool, progress: Progress
+) -> Generated:
     target = request.target()
     if request.method != "search":
-        return _by_the_paper(request, target, say)
+        return _by_the_paper(request, target, progress)
     if resume is None and not request.cold:
-        resume = _similar(request, target, say)
+        resume = _similar(request, target, progress)
         if resume is not None:
             settings = {**request.settings, "start": resume.sha256}
             request = replace(request, settings=settings)
     budget = Budget(tries=request.tries, seconds=request.budget)
-    search = Search(target, budget=budget, seed=request.seed, report=lambda found: say(str(found)))
+    search = Search(target, budget=budget, seed=request.seed, progress=progress)
     interrupted = False
     try:
         start = None if resume is None else _start(resume, target)
@@ -191,12 +193,12 @@ def _generate(request: Request, resume: ParameterFile | None, near: bool, say: S
             raise
         best, interrupted = search.best, True
     if not interrupted and not budget.spent():
-        say("the last steps")
+        progress("the last steps")
         best = _polished(best)
-    return _finish(request, search, best, near=near, interrupted=interrupted, say=say)
+    return _finish(request, search, best, near=near, interrupted=interrupted, progress=progress)
 
 
-def _similar(request: Request, target: Target, say: Say) -> ParameterFile | None:
+def _similar(request: Request, target: Target, progress: Progress) -> ParameterFile | None:
     from paramsearch.tables.lookup import Table
 
     try:
@@ -207,25 +209,25 @@ def _similar(request: Request, target: Target, say: Say) -> ParameterFile | None
             central_fraction=target.eps_central / target.eps * min(request.dimension, 2),
         )
     except (InvalidConfiguration, OSError) as error:
-        say(f"without the package's table: {error}")
+        progress(f"without the package's table: {error}")
         return None
 
 
-def _by_the_paper(request: Request, target: Target, say: Say) -> Generated:
+def _by_the_paper(request: Request, target: Target, progress: Progress) -> Generated:
     from paramsearch.search import paper_parameters as paper
 
     if request.method == "theorem":
         proposal = paper.theorem(target)
     else:
-        proposal = paper.refined(target, report=say)
-    say("certifying")
+        proposal = paper.refined(target, progress=progress)
+    progress("certifying")
     uncertified = parameters(
         proposal,
         honest=request.honest,
         settings={"method": request.method},
     )
     tier = "light" if request.tier == "auto" else request.tier
-    return Generated(certify(uncertified, tier=tier, report=say), None, ())
+    return Generated(certify(uncertified, tier=tier, progress=progress), None, ())
 
 
 def _start(file: ParameterFile, target: Target) -> Start:
@@ -284,7 +286,13 @@ def _against_any(best: Candidate) -> Candidate:
 
 
 def _finish(
-    request: Request, search: Search, best: Candidate, *, near: bool, interrupted: bool, say: Say
+    request: Request,
+    search: Search,
+    best: Candidate,
+    *,
+    near: bool,
+    interrupted: bool,
+    progress: Progress,
 ) -> Generated:
     cut_short = search.budget.spent()
     settings: dict[str, Any] = {
@@ -297,14 +305,14 @@ def _finish(
     if interrupted or cut_short:
         settings["ended_by"] = "interrupt" if interrupted else "budget"
     order = Order(request.n, request.honest, request.tier, request.seed, settings)
-    say("certifying")
+    progress("certifying")
     try:
-        file, x = finished(best.model, best.solution.x, order, report=say)
+        file, x = finished(best.model, best.solution.x, order, progress=progress)
     except InvalidParameter as error:
         raise Undecided(
             f"the search ended outside the range of the evaluators ({error}); take a larger eps or "
             "a smaller fraction of it"
         ) from error
     hurried = near or interrupted or cut_short
-    useless = None if hurried else useless_moves(best.model, x, order, report=say)
+    useless = None if hurried else useless_moves(best.model, x, order, progress=progress)
     return Generated(file, useless, tuple(search.ends), interrupted, cut_short)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import FloatArray
-from accounting.notary.notary import Notary, Report
+from accounting.base.progress import Progress, silent
+from accounting.notary.notary import Notary
 from paramsearch.generation.finish import Order, proposed, worst_bounds
 from paramsearch.parameters.assembly import claimed
 from paramsearch.search.noise_model import Model
@@ -38,7 +39,7 @@ class Useless:
 
 
 def useless_moves(
-    model: Model, x: FloatArray, order: Order, report: Report | None = None
+    model: Model, x: FloatArray, order: Order, progress: Progress = silent
 ) -> Useless | None:
     """None where every single proof would take too long."""
     target = model.target
@@ -46,7 +47,7 @@ def useless_moves(
         if target.releases * target.max_value > _MOST_ANY:
             return None
         return _counted(
-            model, x, lambda moved, *_: _any_sequence_breaks(model, moved, order), report
+            model, x, lambda moved, *_: _any_sequence_breaks(model, moved, order), progress
         )
     excess = model.excess(x)
     near = np.flatnonzero(excess > excess.max() - 0.3)
@@ -59,7 +60,7 @@ def useless_moves(
         lower, _ = worst_bounds(model, moved, pairs, _GAP)
         return bool(lower.max() > target.delta)
 
-    return _counted(model, x, breaks, report)
+    return _counted(model, x, breaks, progress)
 
 
 def _any_sequence_breaks(model: Model, x: FloatArray, order: Order) -> bool:
@@ -74,7 +75,7 @@ def _counted(
     model: Model,
     x: FloatArray,
     breaks: Callable[[FloatArray, int, float], bool],
-    report: Report | None = None,
+    progress: Progress = silent,
 ) -> Useless:
     listed = proven = 0
     saving = 0.0
@@ -89,6 +90,5 @@ def _counted(
             else:
                 less = model.size[atom] * np.exp(x[0, atom]) * _STEP
                 saving = max(saving, float(less / model.messages(x)))
-        if report is not None:
-            report(f"{proven:,} of {listed:,} moves are useless")
+        progress(f"{proven:,} of {listed:,} moves are useless")
     return Useless(listed, proven, saving)

@@ -14,10 +14,10 @@ max_value = ceil(eps/2 sqrt(n / zeta)).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from accounting import InvalidParameter
+from accounting.base.errors import InvalidParameter
+from accounting.base.progress import Progress, silent
 from accounting.base.validation import positive, real
 from accounting.protocol import LARGEST_VALUE
 from paramsearch.search import hub_families as hubs
@@ -118,7 +118,7 @@ class RealProblem:
             raise InvalidParameter("the error is below that of the central Laplace mechanism")
         return math.ceil(self.eps / 2 * math.sqrt(self.n / zeta))
 
-    def choose(self, report: Callable[[str], None] = lambda _: None) -> Rounding:
+    def choose(self, progress: Progress = silent) -> Rounding:
         """The rounding with the fewest bits per user, as foretold."""
         least = self.coarsest()
         sizes = {math.ceil(least * factor) for factor in (1.0, 1.03, 1.1, 1.25, 1.5, 2.0, 3.0)}
@@ -128,5 +128,5 @@ class RealProblem:
         found = []
         for size in sorted(size for size in sizes if least <= size <= LARGEST_VALUE):
             found.append(self.foretold(size))
-            report(f"max_value {size}: about {found[-1].bits:.4f} bits per user")
+            progress(f"max_value {size}: about {found[-1].bits:.4f} bits per user")
         return min(found, key=lambda choice: (choice.bits, choice.max_value))

@@ -10,16 +10,22 @@ from typing import Any
 
 from flint import arb
 
-from accounting import TooLarge, Undecided, Violated
 from accounting.base.balls import above, ball, ceil, precision
 from accounting.base.enclosure import exactly
-from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from accounting.base.errors import (
+    InvalidConfiguration,
+    InvalidParameter,
+    TooLarge,
+    Undecided,
+    Violated,
+)
+from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, real, whole
 from accounting.model.configuration import Proposal
 from accounting.model.family import Atom
-from accounting.notary import GAP, ExactCentral, ExactNoise, Mechanism
-from accounting.notary.notary import Report
-from accounting.proof.prove import Proof, Tier, prove, unprotected
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.model.proof_types import GAP, Tier
+from accounting.proof.prove import Proof, prove, unprotected
 from paramsearch.cli.display import worst_case
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import (
@@ -251,7 +257,7 @@ def certify(
     tier: Tier = "auto",
     gap: float = GAP,
     deadline: float = math.inf,
-    report: Report | None = None,
+    progress: Progress = silent,
 ) -> ParameterFile:
     """The file with a certificate, or Violated or Undecided."""
     problem = file.problem
@@ -267,7 +273,7 @@ def certify(
             gap=gap,
             claim=problem.delta,
             deadline=deadline,
-            report=report,
+            progress=progress,
         )
     except TooLarge as error:
         raise Undecided(str(error)) from error

@@ -49,13 +49,11 @@ from pydantic import (
     model_validator,
 )
 
-from accounting import InvalidConfiguration
 from accounting.base import strict_json
+from accounting.base.errors import InvalidConfiguration
 from accounting.model.family import atom
-from accounting.model.mechanism import noises
-from accounting.notary import ExactCentral, ExactNoise, Mechanism
-from accounting.notary.notary import BALL, BALL_2D
-from accounting.proof.prove import FAST, MOST_ANY
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
+from accounting.model.proof_types import BALL, BALL_2D, FAST, MOST_RELEASES
 from paramsearch.files import write_atomically
 from paramsearch.parameters.problem_section import (
     TAGS,
@@ -174,7 +172,7 @@ class Change(Part):
     """One change of one user's input, and in how many of the releases it is made."""
 
     change: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
-    times: Annotated[int, Field(ge=1, le=MOST_ANY)]
+    times: Annotated[int, Field(ge=1, le=MOST_RELEASES)]
 
 
 class SequenceCertificate(Certificate):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from accounting.model.configuration import LARGEST_DIMENSION
-from accounting.proof.prove import MOST_ANY
+from accounting.model.proof_types import MOST_RELEASES
 
 
 class Part(BaseModel):
@@ -49,14 +49,14 @@ class SequenceProblem(Problem):
     """What is guaranteed for several releases together: (eps, delta) when one user's whole sequence
     of inputs is replaced by any other, chosen adaptively, release after release."""
 
-    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
+    releases: Annotated[int, Field(ge=2, le=MOST_RELEASES)]
     changes: Literal["any"]
 
 
 class VectorSequenceProblem(VectorProblem):
     """The same for sequences of vectors with at most one non-zero coordinate."""
 
-    releases: Annotated[int, Field(ge=2, le=MOST_ANY)]
+    releases: Annotated[int, Field(ge=2, le=MOST_RELEASES)]
     changes: Literal["any"]
 
 

@@ -11,8 +11,8 @@ import binascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accounting import InvalidConfiguration, InvalidParameter
 from accounting.base import strict_json
+from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from accounting import Enclosure
 from accounting.base.arrays import FloatArray
+from accounting.base.enclosure import Enclosure
 from paramsearch.report.html import Html, element, join, label, power
 
 _WIDTH, _HEIGHT = 496, 410

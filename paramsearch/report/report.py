@@ -11,18 +11,19 @@ import base64
 import hashlib
 import math
 import platform
-from collections.abc import Callable
 from importlib import metadata, resources
 from pathlib import Path
 
 import numpy as np
 
-from accounting import AccountingError, Enclosure, InvalidParameter, Protocol
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import above, ball, below, precision
-from accounting.notary import Mechanism
+from accounting.base.enclosure import Enclosure
+from accounting.base.errors import AccountingError, InvalidParameter
+from accounting.base.progress import Progress, silent
+from accounting.model.mechanism import Mechanism
 from accounting.proof.directed_rounding import configuration
-from accounting.protocol import monotone
+from accounting.protocol import Protocol, monotone
 from paramsearch.certification.audit import Audit
 from paramsearch.files import write_atomically
 from paramsearch.report.charts import (
@@ -45,7 +46,6 @@ from paramsearch.report.sections import (
     worst_pair,
 )
 
-Report = Callable[[str], None]
 Curve = list[tuple[float, Enclosure]]
 _LARGEST_DEVIATION = 1e-12
 """Of the central noise from NB(1, q): the fast evaluators know no other central noise."""
@@ -60,7 +60,7 @@ def curve(
     mechanism: Mechanism,
     eps: float,
     releases: int,
-    report: Report | None = None,
+    progress: Progress = silent,
     *,
     same_change: bool = False,
 ) -> Curve | None:
@@ -76,8 +76,7 @@ def curve(
     try:
         less, more = _evaluators(mechanism, last, releases, same_change)
         for i, at in enumerate(grid):
-            if report is not None:
-                report(f"profile for the report, {i + 1} of {points}")
+            progress(f"profile for the report, {i + 1} of {points}")
             upper = less.delta(at, gap=0.05, absolute=1e-30).enclosure
             lower = upper if less == more else more.delta(at, gap=0.05, absolute=1e-30).enclosure
             with precision(_BITS):
@@ -90,7 +89,7 @@ def curve(
 
 
 def pair_bounds(
-    mechanism: Mechanism, eps: float, releases: int, report: Report | None = None
+    mechanism: Mechanism, eps: float, releases: int, progress: Progress = silent
 ) -> FloatArray | None:
     """Upper bounds on delta, [j, k] for the input j becoming k and NaN for no change; or None.
 
@@ -99,8 +98,7 @@ def pair_bounds(
     """
     try:
         less, _ = _evaluators(mechanism, eps, releases, same_change=True)
-        if report is not None:
-            report("all pairs for the report")
+        progress("all pairs for the report")
         found = less.delta(eps, absolute=1e-30).upper
     except AccountingError:
         return None
@@ -141,10 +139,10 @@ def write(
     *,
     source: str,
     signature: str | None = None,
-    report: Report | None = None,
+    progress: Progress = silent,
 ) -> None:
     """Compute what the drawings show, and write the page."""
-    question = (audit.mechanism, audit.eps, audit.releases, report)
+    question = (audit.mechanism, audit.eps, audit.releases, progress)
     page = render(
         audit,
         document,
@@ -167,7 +165,7 @@ def render(
 ) -> str:
     """The page; of ``source`` only the name of the file is shown."""
     name = told(Path(source).name)
-    style = resources.files("paramsearch").joinpath("report.css").read_text("utf-8")
+    style = resources.files("paramsearch").joinpath("report", "report.css").read_text("utf-8")
     seal = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     version = metadata.version("paramsearch")
     software = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from accounting.model.configuration import Proposal
 from accounting.model.mechanism import Pair
-from accounting.notary.notary import BALL, BALL_2D, DISJOINT
-from accounting.proof.prove import FAST, Proof
+from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, FAST
+from accounting.proof.prove import Proof
 from paramsearch.certification.audit import Audit, Verdict
 from paramsearch.cli.display import releases_in_words, worst_case
 from paramsearch.parameters.honest_fraction import in_words

@@ -19,15 +19,16 @@ so every pass also tells how far from the optimum the best vector is at most.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize
 
-from accounting import Family, Undecided
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.errors import Undecided
+from accounting.base.progress import Progress, silent
 from accounting.base.threads import cores, in_chunks
+from accounting.model.family import Family
 
 _SHARPEST = 1e6
 _FACTOR = 3.0
@@ -48,9 +49,7 @@ class Dominance:
         return self.value / self.lower - 1 if self.lower else 0.0
 
 
-def dominance(
-    family: Family, *, gap: float = 1e-3, report: Callable[[str], None] = lambda _: None
-) -> Dominance:
+def dominance(family: Family, *, gap: float = 1e-3, progress: Progress = silent) -> Dominance:
     """The cheapest dominance vector, to a relative duality gap of ``gap``."""
     program = _Program(family)
     if family.max_value == 1:
@@ -59,7 +58,7 @@ def dominance(
     while sharpness < _SHARPEST:
         program.descend(sharpness)
         best = program.best
-        report(f"dominance program: gap {best.gap:.1e}")
+        progress(f"dominance program: gap {best.gap:.1e}")
         if best.gap <= gap:
             return best
         sharpness *= _FACTOR

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from accounting import Family
-from accounting.model.family import UNIT
+from accounting.model.family import UNIT, Family
 
 Parts = tuple[int, ...]
 Column = dict[int, int]

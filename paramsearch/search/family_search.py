@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from accounting import hubs as hub_family
 from accounting.base.errors import TooLarge
+from accounting.base.progress import Progress, silent
+from accounting.model.family import hubs as hub_family
 from paramsearch.search import hub_families as shapes
 from paramsearch.search.atom_moves import Move, foretell
 from paramsearch.search.family_draft import Draft, Parts
@@ -67,24 +67,6 @@ class Start:
     noise: Noise
 
 
-@dataclass(frozen=True)
-class Progress:
-    """What a person may want to see while waiting."""
-
-    stage: str
-    tries: int
-    best: Candidate
-
-    def __str__(self) -> str:
-        found = self.best
-        hubs = sorted(value for value in found.draft.parts if value < 0)[::-1]
-        shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
-        scale = f" at max_value {found.draft.max_value}" if self.stage == "shapes" else ""
-        family = f"hubs {shown}" if hubs else "ones"
-        messages = found.solution.messages * found.model.target.dimension
-        return f"{self.stage}{scale}: {messages:,.0f} messages, {family}"
-
-
 @dataclass
 class Budget:
     """``tries`` families, and no new one after ``seconds``."""
@@ -109,9 +91,9 @@ class Search:
         *,
         budget: Budget,
         seed: int = 0,
-        report: Callable[[Progress], None] = lambda _: None,
+        progress: Progress = silent,
     ) -> None:
-        self.target, self.budget, self.report = target, budget, report
+        self.target, self.budget, self.progress = target, budget, progress
         self.random = random.Random(seed)
         self.best: Candidate | None = None
         self.tries = 0
@@ -179,6 +161,15 @@ class Search:
             self.best = candidate
         return candidate
 
+    def tell(self, stage: str, found: Candidate) -> None:
+        """One line about the best candidate of a stage, for whoever waits."""
+        hubs = sorted(value for value in found.draft.parts if value < 0)[::-1]
+        shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
+        scale = f" at max_value {found.draft.max_value}" if stage == "shapes" else ""
+        family = f"hubs {shown}" if hubs else "ones"
+        messages = found.solution.messages * found.model.target.dimension
+        self.progress(f"{stage}{scale}: {messages:,.0f} messages, {family}")
+
     def shapes(self) -> list[Candidate]:
         """The best few shapes, best first."""
         levels = [self.target.max_value]
@@ -232,7 +223,7 @@ class Search:
                 candidate = self.move(candidate, until=share, patience=1)
             found.append((candidate, shapes.inside(candidate.draft)))
             found.sort(key=lambda entry: entry[0].price)
-            self.report(Progress("shapes", self.tries, found[0][0]))
+            self.tell("shapes", found[0][0])
         return found
 
     def move(
@@ -253,7 +244,7 @@ class Search:
                 better = self._moved(best, moves[:count])
                 if better is not None:
                     best, portion = better, min(1.0, 2 * count / len(moves))
-                    self.report(Progress("atoms", self.tries, best))
+                    self.tell("atoms", best)
                     failed = 0
                     break
                 if count == 1:
@@ -281,7 +272,7 @@ class Search:
                 continue
             if found.price < best.price * _NEAR:
                 self.move(found, until=_SHAKING)
-            self.report(Progress("hubs", self.tries, self.best or best))
+            self.tell("hubs", self.best or best)
 
     def _promising(self, best: Candidate, tabu: set[tuple[int, Parts, Parts]]) -> list[Move]:
         """Per value the best move that is foretold to pay."""

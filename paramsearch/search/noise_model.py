@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting import Family, NegativeBinomial, NoiseSum
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import differences, joined, protocol_workload, with_moves
 from accounting.evaluator.view_pairs import Workload
-from accounting.model.family import UNIT
+from accounting.model.family import UNIT, Family
+from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.noise import NoiseSum
 from paramsearch.search.change_sequences import Sequences, sequences
 from paramsearch.search.target import Pair, Target
 

@@ -18,10 +18,11 @@ from functools import cache
 
 import numpy as np
 
-from accounting import Family, InvalidParameter, halves
 from accounting.base.arrays import FloatArray
+from accounting.base.errors import InvalidParameter
+from accounting.base.progress import Progress, silent
 from accounting.model.configuration import Proposal
-from accounting.model.family import UNIT, Atom
+from accounting.model.family import UNIT, Atom, Family, halves
 from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
 
@@ -41,7 +42,7 @@ def theorem(target: Target) -> Proposal:
 
 def refined(
     target: Target,
-    report: Callable[[str], None] = lambda _: None,
+    progress: Progress = silent,
     t_prime: FloatArray | None = None,
 ) -> Proposal:
     """The same with t' from the dominance program and the best split of the slack."""
@@ -50,7 +51,7 @@ def refined(
     if target.max_value == 1:
         return _proposal(target, family, np.zeros(1), slack, 0.0)
     if t_prime is None:
-        t_prime = dominance(family, report=report).t_prime
+        t_prime = dominance(family, progress=progress).t_prime
     cost = _split_cost(target, family, t_prime, slack)
     low, high = 0.01, 0.99
     for _ in range(60):

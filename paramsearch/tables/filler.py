@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from accounting.base.errors import AccountingError, Undecided
+from accounting.base.progress import Progress, silent
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Cell, Grid, harder
 from paramsearch.tables.pools import GONE, Pool
@@ -97,10 +98,10 @@ class Filling:
         pool: Pool,
         *,
         retry: bool = False,
-        report: Callable[[Event], None] = lambda _: None,
-        say: Callable[[str], None] = lambda _: None,
+        on_event: Callable[[Event], None] = lambda _: None,
+        progress: Progress = silent,
     ) -> None:
-        self.folder, self.pool, self.report, self.say = folder, pool, report, say
+        self.folder, self.pool, self.on_event, self.progress = folder, pool, on_event, progress
         self.grid: Grid = folder.grid
         if retry:
             folder.failures.clear()
@@ -224,7 +225,7 @@ class Filling:
         if trouble is None and not self.running:
             trouble = "another run works on the problems that are left; waiting for it"
         if trouble is not None:
-            self.say(trouble)
+            self.progress(trouble)
         self.active = now
 
     def _broken(self, tasks: list[Task]) -> None:
@@ -259,7 +260,7 @@ class Filling:
         ]
         done = len(cells) - len(undone) - failed
         left = self.pace.left(undone, self.pool.slots())
-        self.report(Event(task, done, failed, len(cells), left, note))
+        self.on_event(Event(task, done, failed, len(cells), left, note))
 
     def _kept(self, task: Task, outcome: Outcome) -> str:
         """What came out of it, in words, after it is in the folder."""

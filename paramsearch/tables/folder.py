@@ -20,9 +20,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from accounting import AccountingError
 from accounting.base import strict_json
-from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter
 from paramsearch.certification.audit import consistent
 from paramsearch.parameters.parameter_file import ParameterFile, from_json, load, save
 from paramsearch.tables import index

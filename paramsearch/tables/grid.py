@@ -32,7 +32,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_text
-from accounting.proof.prove import Tier
+from accounting.model.proof_types import Tier
 from paramsearch.generation.generate import DEFAULT_TRIES, Request
 from paramsearch.parameters.parameter_file import ParameterFile, refusals
 from paramsearch.search.central_noise import by_fraction

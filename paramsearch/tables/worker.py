@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from accounting import AccountingError, InvalidConfiguration
 from accounting.base import strict_json
+from accounting.base.errors import AccountingError, InvalidConfiguration
 from accounting.base.threads import use_cores
-from accounting.proof.prove import Tier
+from accounting.model.proof_types import Tier
 from paramsearch.certification.audit import audit
 from paramsearch.generation.generate import Request, generate
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json

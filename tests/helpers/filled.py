@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from accounting.notary import ExactCentral, ExactNoise
+from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch import load, save
 from paramsearch.parameters.assembly import assemble, certify
 from paramsearch.tables.folder import Folder

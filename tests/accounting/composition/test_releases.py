@@ -24,7 +24,7 @@ from accounting import (
 from accounting.composition.any_sequence import sequence
 from accounting.evaluator.evaluate import evaluate
 from accounting.model.configuration import Proposal
-from accounting.notary import Notary
+from accounting.notary.notary import Notary
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.prove import prove, satisfied_eps
 from paramsearch import Request, audit, generate, load

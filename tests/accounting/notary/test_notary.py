@@ -17,12 +17,14 @@ from truth import masses
 from accounting import Configuration, Family, NegativeBinomial, Protocol, Undecided
 from accounting.base.balls import above, ball, below, ceil, floor, precision
 from accounting.model.family import greedy, halves, hubs, ones, radix
-from accounting.notary import ExactCentral, ExactNoise, Mechanism, Notary
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.model.proof_types import Tier
 from accounting.notary.columns import columns, silent_value
 from accounting.notary.factors import dominating, grouped, labelled
+from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from accounting.proof.directed_rounding import configuration
-from accounting.proof.prove import Tier, prove
+from accounting.proof.prove import prove
 from paramsearch.certification.audit import audit, mechanism_of
 
 CHUNK = 100

@@ -18,8 +18,10 @@ from flint import arb
 from small_claims import Small, draw, small
 
 from accounting.base.balls import ball
-from accounting.notary import ExactCentral, ExactNoise, Notary, factors, grid, notary
+from accounting.model.mechanism import ExactCentral, ExactNoise
+from accounting.notary import factors, grid, notary
 from accounting.notary.factors import Factor, Groups, measure
+from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.parameters.assembly import claimed, parameters

@@ -9,7 +9,7 @@ import pytest
 import accounting
 from accounting import NegativeBinomial, Protocol
 from accounting.base.balls import ball, precision
-from accounting.notary import ExactCentral, ExactNoise, Mechanism
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.less_noise import heavy, light_enough, lightened
 from accounting.proof.prove import prove

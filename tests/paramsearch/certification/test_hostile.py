@@ -19,7 +19,8 @@ from accounting.base.balls import ball, precision
 from accounting.base.enclosure import at_least, at_most
 from accounting.model.configuration import Proposal
 from accounting.model.family import hubs
-from accounting.notary import ExactCentral, ExactNoise, Mechanism, Notary
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.notary.notary import Notary
 from accounting.proof.prove import prove, satisfied_eps
 from paramsearch.certification.audit import audit
 from paramsearch.parameters.assembly import certify, parameters

@@ -15,8 +15,7 @@ from limited import limited, refused
 from accounting import TooLarge, Undecided, halves
 from accounting.base.balls import floor, precision
 from accounting.model.configuration import Proposal, loads
-from accounting.model.mechanism import MOST_PARTS, noises
-from accounting.notary import ExactNoise
+from accounting.model.mechanism import MOST_PARTS, ExactNoise, noises
 from accounting.proof.prove import prove
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.deploy import Analyzer, Randomizer

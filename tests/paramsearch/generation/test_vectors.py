@@ -26,9 +26,10 @@ from accounting import (
 from accounting.base.balls import above, precision
 from accounting.estimator.estimate import Estimator
 from accounting.model.configuration import Proposal
-from accounting.notary import ExactCentral, ExactNoise, Mechanism, Notary
-from accounting.notary.notary import BALL_2D
-from accounting.proof.prove import Tier, prove
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.model.proof_types import BALL_2D, Tier
+from accounting.notary.notary import Notary
+from accounting.proof.prove import prove
 from paramsearch import (
     Request,
     audit,

@@ -201,7 +201,7 @@ def test_write_is_atomic_and_names_only_the_file(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     seen: list[str] = []
     report.write(
-        target, found, file, source=str(tmp_path / "s.json"), signature="good", report=seen.append
+        target, found, file, source=str(tmp_path / "s.json"), signature="good", progress=seen.append
     )
     html = target.read_text("utf-8")
     assert str(tmp_path) not in html

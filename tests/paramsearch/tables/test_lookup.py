@@ -267,7 +267,7 @@ def test_the_audit_of_a_table(place: Path, tmp_path: Path) -> None:
 
 def test_a_forged_file_is_violated(tmp_path: Path) -> None:
     """Sealed anew after half of its noise was taken away, and known to the index."""
-    from accounting.notary import ExactCentral, ExactNoise
+    from accounting.model.mechanism import ExactCentral, ExactNoise
     from paramsearch.parameters.assembly import assemble
 
     place = table_of(tmp_path / "forged", ("2-1-1e-06-0.9",))

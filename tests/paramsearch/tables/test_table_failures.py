@@ -34,7 +34,7 @@ def test_failures_are_kept_and_tried_again_when_asked(tmp_path: Path, table: Pat
     events: list[Event] = []
     with folder_of(tmp_path / "t") as folder:
         pool = Here(fails_at_two)
-        summary = Filling(folder, pool, report=events.append).run()
+        summary = Filling(folder, pool, on_event=events.append).run()
         # without a start every other cell is searched for from nothing, and fails here, too
         assert summary.done == 6
         assert set(summary.failures.values()) == {"Undecided: for a test"}
