@@ -19,10 +19,11 @@ from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
 from accounting.composition.any_sequence import sequence_bounds
-from accounting.evaluator.build_view_pairs import differences, labels, protocol_workload, with_moves
+from accounting.evaluator.build_view_pairs import differences, protocol_workload, with_moves
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.pair_error_terms import Bounds
 from accounting.evaluator.view_pairs import Workload
+from accounting.model.change import Change, Repeated, every_change
 from accounting.model.configuration import Configuration
 from accounting.model.family import UNIT
 from accounting.model.negative_binomial import NegativeBinomial
@@ -35,9 +36,9 @@ LARGEST_VALUE = 4096
 
 @dataclass(frozen=True)
 class Delta:
-    """The divergence at one eps: of the worst pair, and of every pair.
+    """The divergence at one eps: of the worst change, and of every change.
 
-    ``worst_pair`` attains ``enclosure.lower``; no pair exceeds
+    ``worst_change`` attains ``enclosure.lower``; no change exceeds
     ``enclosure.upper``.  ``exact`` is False for a family with more atoms than values: then only the
     upper bounds mean anything.
     ``met`` says whether the gap that was asked for was reached.
@@ -48,13 +49,13 @@ class Delta:
 
     eps: float
     enclosure: Enclosure
-    worst_pair: tuple[int, ...]
+    worst_change: Change
     exact: bool
     met: bool
-    pairs: Sequence[tuple[int, ...]]
+    changes: Sequence[Change]
     lower: FloatArray
     upper: FloatArray
-    worst_sequence: tuple[tuple[tuple[int, ...], int], ...] = ()
+    worst_sequence: tuple[Repeated, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,6 @@ class Protocol:
     by any other, chosen adaptively (composition/releases.md).  With ``same_change`` it is only for
     a user who makes the same change in every release (exact_view.md, Theorem 3).
 
-    A pair is (j, k), the input j that becomes k; for vectors (the configuration has a dimension),
-    (j, 0, 0, k) besides, the value j >= 1 of one coordinate that becomes k >= 1 of another.
     """
 
     configuration: Configuration
@@ -95,9 +94,10 @@ class Protocol:
         return with_moves(single, top) if self.configuration.dimension > 1 else single
 
     @property
-    def pairs(self) -> list[tuple[int, ...]]:
-        """The labels of the workload's pairs."""
-        return labels(self.configuration.max_value, self.configuration.dimension)
+    def changes(self) -> list[Change]:
+        """What one user can change, in the order of the workload's pairs."""
+        config = self.configuration
+        return every_change(max_value=config.max_value, dimension=config.dimension)
 
     @cached_property
     def noises(self) -> tuple[NoiseSum, ...]:
@@ -126,26 +126,31 @@ class Protocol:
         """
         if self.any_sequence:
             return self._any(eps, gap, absolute, progress)
-        return self._answer(self.workload, self.pairs, eps, gap, absolute, progress)
+        return self._answer(self.workload, self.changes, eps, gap, absolute, progress)
 
-    def pair(
-        self, j: int, k: int, eps: float, *, gap: float = 0.01, absolute: float = 0.0
+    def delta_of(
+        self, change: Change, eps: float, *, gap: float = 0.01, absolute: float = 0.0
     ) -> Delta:
-        """The divergence of the views under input j from those under input k."""
+        """delta(eps) of one change within a coordinate, the same in every release."""
         if self.any_sequence:
             raise InvalidParameter(
-                f"({j}, {k}) is one change, and {self.releases} releases may have different ones: "
+                f"{change} is one change, and {self.releases} releases may have different ones: "
                 "ask with same_change=True"
             )
         top = self.configuration.max_value
-        j, k = whole("j", j, least=0), whole("k", k, least=0)
-        for name, value in (("j", j), ("k", k)):
-            if value > top:
-                raise InvalidParameter(f"{name} = {value} is larger than max_value = {top}")
-        if j == k:
-            raise InvalidParameter(f"the pair ({j}, {k}) is no change: take two different values")
-        part = self._pairs_of(np.array([j, k])).subset(np.array([0]))
-        return self._answer(part, [(j, k)], eps, gap, absolute, silent)
+        for name in ("before", "after"):
+            whole(name, getattr(change, name), least=0)
+            if getattr(change, name) > top:
+                raise InvalidParameter(
+                    f"{name} = {getattr(change, name)} is larger than max_value = {top}"
+                )
+        if change.moved or change.before == change.after:
+            raise InvalidParameter(
+                f"({change.before}, {change.after}) is no change within a coordinate: take two "
+                "different values"
+            )
+        part = self._pairs_of(np.array([change.before, change.after])).subset(np.array([0]))
+        return self._answer(part, [change], eps, gap, absolute, silent)
 
     def sparse(
         self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, progress: Progress = silent
@@ -169,19 +174,19 @@ class Protocol:
         return Delta(
             eps=eps,
             enclosure=enclosure,
-            worst_pair=self.pairs[found.witness[0][0]],
+            worst_change=self.changes[found.witness[0][0]],
             exact=exact,
             met=found.settled or width <= max(gap * enclosure.upper, absolute),
-            pairs=(),
+            changes=(),
             lower=np.zeros(0),
             upper=np.zeros(0),
-            worst_sequence=tuple((self.pairs[q], times) for q, times in found.witness),
+            worst_sequence=tuple(Repeated(self.changes[q], times) for q, times in found.witness),
         )
 
     def _answer(
         self,
         workload: Workload,
-        pairs: Sequence[tuple[int, ...]],
+        changes: Sequence[Change],
         eps: float,
         gap: float,
         absolute: float,
@@ -201,10 +206,10 @@ class Protocol:
         return Delta(
             eps=eps,
             enclosure=enclosure,
-            worst_pair=pairs[worst],
+            worst_change=changes[worst],
             exact=exact,
             met=not exact or width <= max(gap * enclosure.upper, absolute),
-            pairs=pairs,
+            changes=changes,
             lower=found.lower,
             upper=found.upper,
         )

@@ -70,7 +70,7 @@ class Measurement:
 
 def rigorous(config: Configuration) -> Outcome:
     found = Protocol(config).delta(EPS, gap=GAP)
-    return Outcome(str(found.enclosure), len(found.pairs), found.met)
+    return Outcome(str(found.enclosure), len(found.changes), found.met)
 
 
 def estimate(config: Configuration) -> Outcome:

@@ -14,9 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paramsearch.certification.audit import Audit, audit, read
+    from paramsearch.certification.audit import Audit, audit
+    from paramsearch.certification.certify import certify
     from paramsearch.generation.generate import Request, generate
-    from paramsearch.parameters.assembly import certify, parameters
+    from paramsearch.parameters.assembly import parameters
+    from paramsearch.parameters.documents import read
     from paramsearch.parameters.parameter_file import ParameterFile, load, save
     from paramsearch.tables.lookup import Table
 
@@ -36,8 +38,8 @@ __all__ = [
 _HOME = {
     "Audit": "certification.audit",
     "audit": "certification.audit",
-    "read": "certification.audit",
-    "certify": "parameters.assembly",
+    "read": "parameters.documents",
+    "certify": "certification.certify",
     "parameters": "parameters.assembly",
     "Request": "generation.generate",
     "generate": "generation.generate",

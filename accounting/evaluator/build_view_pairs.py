@@ -111,14 +111,6 @@ def moves(top: int) -> IntArray:
     return pairs
 
 
-def labels(top: int, dimension: int) -> list[tuple[int, ...]]:
-    """The ordered pairs of 0..top; for vectors, the moves to another coordinate after them."""
-    found: list[tuple[int, ...]] = list(map(tuple, ordered_pairs(top + 1).tolist()))
-    if dimension > 1:
-        found += [(j, 0, 0, k) for j, k in moves(top).tolist()]
-    return found
-
-
 def with_moves(workload: Workload, top: int) -> Workload:
     """All ordered pairs of 0..top, and after them the moves to another coordinate."""
     pairs = moves(top)

@@ -20,11 +20,11 @@ from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.evaluator.grid_plan import Outlook, Plan, Survey, Surveyor, choose, outlook
+from accounting.evaluator.noise_tables import NoiseTable
 from accounting.evaluator.pair_error_terms import Bounds, PairTerms
 from accounting.evaluator.spectra import correlate, transform
 from accounting.evaluator.tilted_losses import LARGEST_GRID, tabulate, tilt_factors
 from accounting.evaluator.view_pairs import Workload
-from accounting.model.noise import NoiseTable
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the spectra of one evaluation may take."""

@@ -16,8 +16,8 @@ from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.bounding_functions import log_peak
+from accounting.evaluator.noise_tables import NoiseTable
 from accounting.evaluator.view_pairs import CentralMixture, Workload
-from accounting.model.noise import NoiseTable
 
 Tables = Mapping[int, NoiseTable]
 COARSEST_STEP = 1 / 16

@@ -16,8 +16,9 @@ from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.grid_plan import Plan, mixture
+from accounting.evaluator.noise_tables import NoiseTable, noise_table
 from accounting.evaluator.view_pairs import Workload
-from accounting.model.noise import UNIT_ROUNDOFF, NoiseTable
+from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_GRID = 1 << 22
 LARGEST_TABLES = 1 << 27
@@ -62,7 +63,7 @@ def tabulate(workload: Workload, tail: float) -> dict[int, NoiseTable]:
             f"{LARGEST_TABLES:,}; the longest is that of {workload.noises[longest]}: lower r or "
             "move p away from 1, or evaluate fewer pairs at a time"
         )
-    return {i: workload.noises[i].table(n) for i, n in lengths.items()}
+    return {i: noise_table(workload.noises[i], n) for i, n in lengths.items()}
 
 
 def tilt_factors(

@@ -14,10 +14,9 @@ from flint import arb
 
 from accounting.base.balls import ball, precision
 from accounting.base.errors import TooLarge
+from accounting.model.change import Change, every_change
 
 Atom = tuple[int, ...]
-Pair = tuple[int, ...]
-"""(j, k): the input j becomes k; (j, 0, 0, k): j of one coordinate becomes k of another."""
 _ROUNDING = 2.0**-60
 _FINE = 1024
 """Bits for the share, so that its distance from 1 is its own and not that of the arithmetic."""
@@ -141,13 +140,9 @@ class Mechanism:
         """How many coordinates the change of one input touches at most."""
         return min(self.dimension, 2)
 
-    def pairs(self) -> list[Pair]:
+    def changes(self) -> list[Change]:
         """Everything that one user can change."""
-        inputs = range(self.max_value + 1)
-        found: list[Pair] = [(j, k) for j in inputs for k in inputs if j != k]
-        if self.coordinates > 1:
-            found += [(j, 0, 0, k) for j in inputs[1:] for k in inputs[1:]]
-        return found
+        return every_change(max_value=self.max_value, dimension=self.dimension)
 
     def deviation(self, eps: float, releases: int) -> arb:
         """What the central noise's distance from NB(1, q) may add to delta(eps)."""

@@ -16,29 +16,12 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.deadline import check_time
-from accounting.base.errors import InvalidParameter, TooLarge
+from accounting.base.errors import InvalidParameter
 from accounting.model.negative_binomial import NegativeBinomial
 
 UNIT_ROUNDOFF = 2.0**-53
 _SLACKS = np.geomspace(0.999, 1e-4, 32)
 _LONGEST_PRODUCT = 100_000
-LARGEST_TABLE = 1 << 26
-"""Entries of one table (512 MiB for masses and as much for logarithms)."""
-
-
-@dataclass(frozen=True)
-class NoiseTable:
-    """Masses at 0..n-1.
-
-    True mass = mass * exp(e) with |e| <= ``relative_error``; the loss log f(z) - log f(z + a) read
-    off ``log_mass`` is within ``loss_error``; the mass at n and beyond is at most ``tail``.
-    """
-
-    mass: FloatArray
-    log_mass: FloatArray
-    relative_error: float
-    loss_error: float
-    tail: float
 
 
 @dataclass(frozen=True)
@@ -107,29 +90,6 @@ class NoiseSum:
         """A table length beyond which at most about ``tail`` is left."""
         log_t, log_moment = self._chernoff
         return max(2, math.ceil(float(((log_moment - math.log(tail)) / log_t).min())) + 1)
-
-    def table(self, n: int) -> NoiseTable:
-        """Masses at 0..n-1 (Lemma F1)."""
-        from accounting.evaluator.kernels import nb_sum_table
-
-        if n > LARGEST_TABLE:
-            raise TooLarge(
-                f"the noise {self} needs a table of {n:,} entries, more than {LARGEST_TABLE:,}: "
-                "its mean is too large for an exact evaluation; lower r or move p away from 1"
-            )
-        mass, log_mass = np.empty(n), np.empty(n)
-        r = np.array([part.r for part in self.parts])
-        p = np.array([part.p for part in self.parts])
-        largest = nb_sum_table(r, p, mass, log_mass)
-        tail = self.tail_bound(n) + n * 2.0**-1021  # what underflows is not known either
-        growth = (len(self.parts) + 4 + self.p_ulps) * n * UNIT_ROUNDOFF
-        return NoiseTable(
-            mass=mass,
-            log_mass=log_mass,
-            relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
-            loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
-            tail=tail,
-        )
 
     def largest_loss(self, shift: int) -> float:
         """An upper bound of sup_z log f(z) - log f(z + shift) (exact_view.md, Lemma 5).

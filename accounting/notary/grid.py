@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -16,6 +16,7 @@ from accounting.base.arrays import FloatArray
 from accounting.base.balls import floor
 from accounting.base.deadline import check_deadline, check_time
 from accounting.base.errors import TooLarge
+from accounting.model.change import Change
 from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
 from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labelled
@@ -29,37 +30,47 @@ _HARDEST = 1 << 25
 
 
 @dataclass(frozen=True)
-class Change:
-    """One number changes from j to k: shifts of the atoms' noises, and of the sum."""
+class CoordinateShift:
+    """What a change does in one coordinate: the noises of the atoms are shifted.
 
-    pair: tuple[int, int]
+    The value there is ``before`` and then ``after``; ``unit_shift`` is the shift of {-1, +1}.
+    """
+
+    before: int
+    after: int
     shifts: tuple[tuple[Atom, int], ...]
     unit_shift: int
 
+    @staticmethod
+    def of(before: int, after: int, columns: Sequence[Column]) -> CoordinateShift:
+        """The difference of two columns."""
+        old, new = columns[before], columns[after]
+        difference = {a: old.get(a, 0) - new.get(a, 0) for a in old.keys() | new.keys()}
+        unit = difference.pop(UNIT, 0)
+        shifts = tuple(sorted((a, shift) for a, shift in difference.items() if shift))
+        return CoordinateShift(before, after, shifts, unit)
+
     @property
     def distance(self) -> int:
-        return abs(self.pair[0] - self.pair[1])
+        """How much the sum changes."""
+        return abs(self.before - self.after)
 
     @property
     def first_shift(self) -> int:
-        """Of W where the sum moves against the change (exact_view.md, Theorem 2): b."""
-        return self.unit_shift + min(0, self.pair[0] - self.pair[1])
+        """The shift b of W where the sum moves against the change (exact_view.md, Theorem 2)."""
+        return self.unit_shift + min(0, self.before - self.after)
 
 
-Step = tuple[Change, ...]
-"""What one user changes: a number, or numbers in two coordinates with a noise each."""
+Shifts = tuple[CoordinateShift, ...]
+"""Of one coordinate, or of several with independent noise."""
 
 
-def label(step: Step) -> tuple[int, ...]:
-    """(j, k), or (j, 0, 0, k) for a value that moves to another coordinate."""
-    return tuple(value for c in step for value in c.pair)
+@dataclass(frozen=True)
+class Step:
+    """A change of one user's input, and how it shifts the noises."""
 
-
-def change(j: int, k: int, before: Column, after: Column) -> Change:
-    difference = {a: before.get(a, 0) - after.get(a, 0) for a in before.keys() | after.keys()}
-    unit = difference.pop(UNIT, 0)
-    shifts = tuple(sorted((a, shift) for a, shift in difference.items() if shift))
-    return Change((j, k), shifts, unit)
+    change: Change
+    shifts: Shifts
 
 
 class Grid:
@@ -88,12 +99,12 @@ class Grid:
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
         self._offsets: dict[tuple[int, Side], tuple[tuple[int, int, arb], ...]] = {}
-        self._laws: dict[tuple[tuple[int, int], Side], Factor] = {}
+        self._laws: dict[tuple[int, int, Side], Factor] = {}
 
     def prepare(self, steps: Iterable[Step], deadline: float = math.inf) -> None:
         """Group every noise under every shift that these steps need, in one pass per noise."""
         wanted: dict[Atom, set[int]] = defaultdict(set)
-        for c in chain.from_iterable(steps):
+        for c in chain.from_iterable(step.shifts for step in steps):
             for atom, shift in c.shifts:
                 wanted[atom].add(shift)
             if self.thinned is None:
@@ -144,16 +155,16 @@ class Grid:
             out += [(i, low, weight * left), (i, low + 1, weight * (1 - left))]
         return tuple(out)
 
-    def _thinned(self, c: Change, side: Side, lowest: int) -> Factor:
+    def _thinned(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The central term where it is no mixture, without finite losses below ``lowest``."""
         assert self.thinned is not None
-        kappa = c.pair[0] - c.pair[1]
+        kappa = c.before - c.after
         groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip, lowest)
         if side == "above":
             return dominating(groups, self.h)
         return labelled(groups, self.h)[0 if side == "p" else 1]
 
-    def central(self, c: Change, side: Side, lowest: int) -> Factor:
+    def central(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The central term without finite losses below ``lowest``."""
         if self.thinned is not None:
             return self._thinned(c, side, lowest)
@@ -171,12 +182,12 @@ class Grid:
             poly += (factor.poly * weight).left_shift(factor.base + index - base)
         return Factor(base, poly, infinite)
 
-    def product(self, step: Step, side: Side, threshold: int) -> Factor:
+    def product(self, shifts: Shifts, side: Side, threshold: int) -> Factor:
         """The law of the whole loss, without finite losses below ``threshold``."""
-        if len(step) == 1:
-            return self._single(step[0], side, threshold)
+        if len(shifts) == 1:
+            return self._single(shifts[0], side, threshold)
         times = self.releases
-        laws = [self._law(c, side) for c in step]
+        laws = [self._law(c, side) for c in shifts]
         spare = times * sum(law.top for law in laws) - threshold
         self._affordable(times * sum(law.poly.length() for law in laws))
         out = Factor(0, arb_poly([1]), arb(0))
@@ -184,16 +195,17 @@ class Grid:
             out = out.times(law.above(law.top - spare).power(times))
         return out.above(threshold)
 
-    def law(self, step: Step, side: Side) -> Factor:
-        """All losses of one step in one release."""
-        out = self._law(step[0], side)
-        for c in step[1:]:
+    def law(self, shifts: Shifts, side: Side) -> Factor:
+        """All losses of one change in one release."""
+        first, *others = shifts
+        out = self._law(first, side)
+        for c in others:
             out = out.times(self._law(c, side))
         return out
 
-    def _law(self, c: Change, side: Side) -> Factor:
-        """All losses of one change in one release; many steps share it."""
-        key = (c.pair, side)
+    def _law(self, c: CoordinateShift, side: Side) -> Factor:
+        """All losses of one coordinate in one release; many changes share it."""
+        key = (c.before, c.after, side)
         if key not in self._laws:
             law = self.central(c, side, -_EVERYTHING)
             for atom, shift in c.shifts:
@@ -203,7 +215,7 @@ class Grid:
             self._laws[key] = law
         return self._laws[key]
 
-    def _single(self, c: Change, side: Side, threshold: int) -> Factor:
+    def _single(self, c: CoordinateShift, side: Side, threshold: int) -> Factor:
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
         plain.sort(key=lambda f: f.poly.length())
@@ -240,22 +252,22 @@ class Grid:
                 f"{times:,} releases with {cells:,} grid cells take too long: ask for --tier fast"
             )
 
-    def upper(self, step: Step, eps: arb) -> arb:
-        """delta(eps) of this step is at most this."""
+    def upper(self, shifts: Shifts, eps: arb) -> arb:
+        """delta(eps) of these shifts is at most this."""
         best = arb(0)
         position = eps / self.h
         for threshold in {floor(position) + 1, floor(position.upper()) + 1}:
-            law = self.product(step, "above", threshold)
+            law = self.product(shifts, "above", threshold)
             scale = (eps - self.h * law.base).exp()
             decay = (-self.h).exp()
             best = best.max(law.infinite + law.poly(arb(1)) - scale * law.poly(decay))
         return best
 
-    def lower(self, step: Step, eps: arb) -> arb:
-        """delta(eps) of this step is at least this: the advantage of a threshold test."""
+    def lower(self, shifts: Shifts, eps: arb) -> arb:
+        """delta(eps) of these shifts is at least this: the advantage of a threshold test."""
         best = arb(0)
         middle = floor(eps / self.h) + 1
-        p, q = (self.product(step, side, middle - 1) for side in ("p", "q"))
+        p, q = (self.product(shifts, side, middle - 1) for side in ("p", "q"))
         for threshold in (middle - 1, middle, middle + 1):
             first, second = (x.infinite + x.above(threshold).poly(arb(1)) for x in (p, q))
             best = best.max(first - eps.exp() * second)

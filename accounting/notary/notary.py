@@ -23,11 +23,12 @@ from accounting.base.deadline import OutOfTime, check_deadline, check_time, keep
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.model.mechanism import Atom, Mechanism, Pair
+from accounting.model.change import Change, Repeated
+from accounting.model.mechanism import Atom, Mechanism
 from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP, LOOSE
 from accounting.notary.columns import UNIT, Columns, columns, silent_value
 from accounting.notary.factors import TooFine
-from accounting.notary.grid import Change, Grid, Step, change, label
+from accounting.notary.grid import CoordinateShift, Grid, Step
 from accounting.notary.processes import in_processes
 from accounting.notary.sequences import SequenceFinding, sequence_bounds
 from accounting.notary.tables import NoiseTable
@@ -58,23 +59,23 @@ _MOST_SHIFTS = 1 << 24
 class Finding:
     """delta at one eps over all ordered pairs that were asked for.
 
-    ``worst_pair`` attains the lower bound; no pair exceeds the upper one.  ``exact`` is False for
-    a set of atoms with more atoms than values, where only upper bounds mean anything (the lower one
-    is 0).  ``deviation`` is what the deployed sampler adds, inside the bounds already.
+    ``worst_change`` attains the lower bound; no change exceeds the upper one.  ``exact`` is False
+    for a set of atoms with more atoms than values, where only upper bounds mean anything (the lower
+    one is 0).  ``deviation`` is what the deployed sampler adds, inside the bounds already.
     """
 
     eps: float
     enclosure: Enclosure
-    worst_pair: Pair
+    worst_change: Change
     met: bool
     exact: bool
     method: str
     pairs: int
     precision: int
     deviation: float
-    worst_sequence: tuple[tuple[Pair, int], ...] = ()
+    worst_sequence: tuple[Repeated, ...] = ()
     """For any sequence of changes: a fixed one that is bad, as changes and how often each is made.
-    The lower bound is that of an adaptive one, which begins with ``worst_pair``."""
+    The lower bound is that of an adaptive one, which begins with ``worst_change``."""
     sequence_lower: float = 0.0
     """What ``worst_sequence`` attains by itself."""
 
@@ -96,13 +97,13 @@ class Notary:
         return self.releases > 1 and not self.same_change
 
     @cached_property
-    def disclosed(self) -> Pair | None:
-        """A pair of inputs that every view tells apart: delta = 1 whatever eps is."""
+    def disclosed(self) -> Change | None:
+        """A change that every view gives away: delta = 1 whatever eps is."""
         try:
             _ = self.columns
         except Undecided:  # with columns, every input is a combination of noisy atoms
             value = silent_value(self.mechanism.max_value, self._noisy)
-            return None if value is None else (value, 0)
+            return None if value is None else Change(value, 0)
         return None
 
     @cached_property
@@ -113,13 +114,13 @@ class Notary:
     def _noisy(self) -> list[Atom]:
         return [atom for atom, parts in self.mechanism.atoms.items() if parts]
 
-    def steps(self, pairs: Collection[Pair] | None = None) -> list[Step]:
-        """Everything that one user can change, or these pairs."""
+    def steps(self, changes: Collection[Change] | None = None) -> list[Step]:
+        """Everything that one user can change, or these changes, with what they shift."""
         cs = self.columns.of_input
         top = self.mechanism.max_value
         shifts = top * (2 * sum(map(len, cs)) + 4 * (top + 1) * self.mechanism.coordinates)
-        if pairs is not None:
-            shifts = sum(len(cs[j]) + 4 for pair in pairs for j in pair)
+        if changes is not None:
+            shifts = sum(len(cs[j]) + 4 for change in changes for j in change.listed)
         if shifts > _MOST_SHIFTS:
             raise TooLarge(
                 f"the pairs of inputs up to {top:,} shift {shifts:,} noises, more than the notary "
@@ -127,13 +128,13 @@ class Notary:
             )
 
         @cache
-        def one(j: int, k: int) -> Change:
+        def one(before: int, after: int) -> CoordinateShift:
             check_time()
-            return change(j, k, cs[j], cs[k])
+            return CoordinateShift.of(before, after, cs)
 
-        if pairs is None:
-            pairs = self.mechanism.pairs()
-        return [tuple(starmap(one, zip(p[::2], p[1::2], strict=True))) for p in pairs]
+        if changes is None:
+            changes = self.mechanism.changes()
+        return [Step(change, tuple(starmap(one, change.coordinates))) for change in changes]
 
     @keeps_time
     def enclose(
@@ -142,22 +143,22 @@ class Notary:
         *,
         gap: float = GAP,
         claim: float | None = None,
-        pairs: Collection[Pair] | None = None,
+        changes: Collection[Change] | None = None,
         guess: Callable[[], float] | None = None,
         deadline: float = math.inf,
         progress: Progress = silent,
     ) -> Finding:
         """delta(eps), to relative gap ``gap`` if ``met``.
 
-        A claim that is decided ends expensive work at a gap of ``LOOSE``.  ``pairs`` restricts the
-        proof to these; ``guess`` is asked for delta's size where it is far below the claim; nothing
-        rests on it.  ``deadline`` is on the clock of ``time.monotonic``.
+        A claim that is decided ends expensive work at a gap of ``LOOSE``.  ``changes`` restricts
+        the proof to these; ``guess`` is asked for delta's size where it is far below the claim, and
+        nothing rests on it.  ``deadline`` is on the clock of ``time.monotonic``.
         """
         if self.disclosed is not None:
             return Finding(
                 eps, Enclosure(1.0, 1.0), self.disclosed, True, True, DISJOINT, 1, 0, 0.0
             )
-        steps = self.steps(pairs)
+        steps = self.steps(changes)
         loss = float(self.mechanism.central.loss().mid())
         if loss < _SMALLEST_LOSS or eps > _LARGEST_EPS:
             raise TooLarge(
@@ -165,7 +166,7 @@ class Notary:
                 "than the notary can tabulate"
             )
         scale = max(claim if claim is not None else 1e-6, _SMALLEST)
-        terms = max(sum(2 + len(c.shifts) for c in step) for step in steps)
+        terms = max(sum(2 + len(c.shifts) for c in step.shifts) for step in steps)
         while True:
             clip = scale * gap / (20 * terms * self.releases)
             bits = max(128, 96 + math.ceil(-1.25 * math.log2(clip)))
@@ -188,7 +189,7 @@ class Notary:
                 return Finding(
                     eps=eps,
                     enclosure=Enclosure(lower, min(1.0, above(ball(search.upper) + added))),
-                    worst_pair=search.worst,
+                    worst_change=search.worst,
                     met=search.met,
                     exact=self.columns.exact,
                     method=BALL if thinned is None else BALL_2D,
@@ -203,7 +204,7 @@ class Notary:
         central = self.mechanism.central
         parts = self.mechanism.atoms.get(UNIT, ())
         unit = NoiseTable([(part.shape(), ball(part.p)) for part in parts]) if parts else None
-        shift = max(abs(c.unit_shift) for step in self.steps() for c in step)
+        shift = max(abs(c.unit_shift) for step in self.steps() for c in step.shifts)
         reach = shift + self.mechanism.max_value
         return ThinnedCentral(central.share(), central.loss(), unit, clip, reach)
 
@@ -239,8 +240,8 @@ class _Search:
         self.clip, self.scale, self.thinned, self.deadline = clip, scale, thinned, deadline
         self.progress = progress
         self.upper, self.lower, self.met = 1.0, 0.0, False
-        self.worst: Pair = (0, 1)
-        self.sequence: tuple[tuple[Pair, int], ...] = ()
+        self.worst = Change(0, 1)
+        self.sequence: tuple[Repeated, ...] = ()
         self.fixed = 0.0
 
     def run(self, steps: list[Step]) -> None:
@@ -249,9 +250,9 @@ class _Search:
         loss = notary.mechanism.central.loss()
         spread = _spread(logs, steps) * math.sqrt(notary.releases)
         ratio = _tidy(spread / (_COARSE * float(loss.mid())))
-        upper = {label(step): 1.0 for step in steps}
+        upper = {step.change: 1.0 for step in steps}
         before = math.inf
-        self.worst = label(steps[0])
+        self.worst = steps[0].change
         pending = steps
         while True:
             grid = Grid(tables, logs, loss, ratio, self.clip, notary.releases, self.thinned)
@@ -281,24 +282,25 @@ class _Search:
             logs[atom] = tables[atom].log_masses(self.clip / 4, shift)
         return tables, logs
 
-    def _narrowed(self, grid: Grid, pending: list[Step], upper: dict[Pair, float]) -> list[Step]:
+    def _narrowed(self, grid: Grid, pending: list[Step], upper: dict[Change, float]) -> list[Step]:
         """Bounds on one grid; the steps that could still be the worst."""
         self.progress(f"{len(pending):,} of {len(upper):,} pairs, grid {float(grid.h.mid()):.3g}")
         grid.prepare(pending, self.deadline)
         found = in_processes(lambda step: self._upper(grid, step), pending)
         for step, bound in zip(pending, found, strict=True):
-            upper[label(step)] = min(upper[label(step)], bound)
+            upper[step.change] = min(upper[step.change], bound)
         self.upper = max(upper.values())
-        pending = sorted(pending, key=lambda step: -upper[label(step)])
+        pending = sorted(pending, key=lambda step: -upper[step.change])
         for step in pending[:_CANDIDATES]:
-            bound = below(grid.lower(step, self.eps))
+            bound = below(grid.lower(step.shifts, self.eps))
             if bound > self.lower:
-                self.lower, self.worst = bound, label(step)
-        return [step for step in pending if upper[label(step)] * (1 - self.gap) > self.lower]
+                self.lower, self.worst = bound, step.change
+        return [step for step in pending if upper[step.change] * (1 - self.gap) > self.lower]
 
     def _upper(self, grid: Grid, step: Step) -> float:
         try:
-            return above(grid.upper(step, self.eps)) if time.monotonic() < self.deadline else 1.0
+            check_deadline(self.deadline)
+            return above(grid.upper(step.shifts, self.eps))
         except OutOfTime:
             return 1.0
 
@@ -321,7 +323,7 @@ class _AnySearch(_Search):
         loss = notary.mechanism.central.loss()
         spread = _spread(logs, steps)
         cells, before = _FINE_ENOUGH, math.inf
-        self.worst = label(steps[0])
+        self.worst = steps[0].change
         while True:
             ratio = _tidy(spread / (cells * float(loss.mid())))
             grid = Grid(tables, logs, loss, ratio, self.clip, 1, self.thinned)
@@ -352,16 +354,16 @@ class _AnySearch(_Search):
     def _take(self, found: SequenceFinding, steps: list[Step]) -> None:
         self.upper = min(self.upper, found.upper)
         if found.lower >= self.lower:
-            self.lower, self.worst = found.lower, label(steps[found.begin])
+            self.lower, self.worst = found.lower, steps[found.begin].change
         if found.fixed > self.fixed:
             self.fixed = found.fixed
-            self.sequence = tuple((label(steps[q]), times) for q, times in found.witness)
+            self.sequence = tuple(Repeated(steps[q].change, times) for q, times in found.witness)
 
 
 def _reach(steps: list[Step]) -> dict[Atom, int]:
     """The largest shift of every noise, either way."""
     reach = {UNIT: 0}
-    for c in chain.from_iterable(steps):
+    for c in chain.from_iterable(step.shifts for step in steps):
         for atom, shift in c.shifts:
             reach[atom] = max(reach.get(atom, 0), abs(shift))
         first = c.first_shift
@@ -385,10 +387,10 @@ def _spread(logs: dict[Atom, FloatArray], steps: list[Step]) -> float:
             seen[atom, shift] = float(mass @ (loss - mean) ** 2)
         return seen[atom, shift]
 
-    widest = max(
-        sum(variance(UNIT, c.first_shift) + sum(variance(a, s) for a, s in c.shifts) for c in step)
-        for step in steps
-    )
+    def width(c: CoordinateShift) -> float:
+        return variance(UNIT, c.first_shift) + sum(starmap(variance, c.shifts))
+
+    widest = max(sum(map(width, step.shifts)) for step in steps)
     return math.sqrt(max(widest, 1e-12))
 
 

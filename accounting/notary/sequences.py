@@ -66,7 +66,7 @@ def sequence_bounds(
 ) -> SequenceFinding:
     """Bounds on delta(eps) on one grid, whose own number of releases is one."""
     grid.prepare(steps, deadline)
-    profiles = in_processes(lambda step: profile(grid.law(step, "above"), grid.h), steps)
+    profiles = in_processes(lambda step: profile(grid.law(step.shifts, "above"), grid.h), steps)
     check_deadline(deadline)
     whole = convex_law(largest(profiles), grid.h)
     cut = cut_for(whole, grid.h, eps=float(eps.mid()), times=releases, share=_SHARE)
@@ -78,13 +78,13 @@ def sequence_bounds(
     later = proof.up_to(releases - 1)
     found = proof.beside(later[-1])
     worst = [founders[kind] for kind in np.argsort(found)[::-1][:_MOST_ADAPTIVE]]
-    labels = [Labels.of(grid.law(steps[q], "p"), grid.law(steps[q], "q")) for q in worst]
+    labels = [Labels.of(*(grid.law(steps[q].shifts, side) for side in ("p", "q"))) for q in worst]
     lower, first = adaptive_lower(labels, eps, grid.h, releases)
     adaptive = SequenceFinding(max(found), lower, worst[first])
     if releases > _FEW:
         return adaptive
     chosen = tuple((founders[kind], times) for kind, times in proof.witness(later))
-    made = tuple(c for q, times in chosen for _ in range(times) for c in steps[q])
+    made = tuple(c for q, times in chosen for _ in range(times) for c in steps[q].shifts)
     fixed = max(0.0, below(grid.lower(made, eps)))
     if fixed > lower:
         adaptive = replace(adaptive, lower=fixed, begin=chosen[0][0])

@@ -36,8 +36,9 @@ from accounting.base.errors import (
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import not_negative
 from accounting.composition.any_sequence import sequence_bounds
+from accounting.model.change import Change, Repeated
 from accounting.model.family import Family
-from accounting.model.mechanism import Mechanism, Pair
+from accounting.model.mechanism import Mechanism
 from accounting.model.proof_types import FAST, GAP, LOOSE, MOST_RELEASES, Tier
 from accounting.notary.notary import Finding, Notary
 from accounting.proof.directed_rounding import configuration
@@ -62,15 +63,15 @@ class Proof:
 
     eps: float
     enclosure: Enclosure
-    worst_pair: Pair
+    worst_change: Change
     exact: bool
     met: bool
     covered: Mapping[str, int]
     precision: int
     deviation: float
-    worst_sequence: tuple[tuple[Pair, int], ...] = ()
+    worst_sequence: tuple[Repeated, ...] = ()
     """For any sequence of changes: a fixed one that is bad, as changes and how often each is made.
-    The lower bound may be that of an adaptive one, which begins with ``worst_pair``."""
+    The lower bound may be that of an adaptive one, which begins with ``worst_change``."""
     sequence_lower: float = 0.0
     """What ``worst_sequence`` attains by itself."""
     lighter: bool = False
@@ -165,7 +166,7 @@ def prove(
             return proof
         with suppress(TooLarge, Undecided):  # what is proved from above stands
             adaptive = notary.enclose(
-                eps, gap=gap, claim=claim, pairs=kinds, deadline=deadline, progress=progress
+                eps, gap=gap, claim=claim, changes=kinds, deadline=deadline, progress=progress
             )
             return _with_lower(proof, _by_notary(adaptive))
         return proof
@@ -176,13 +177,13 @@ def prove(
     near = _doubtful(fast, claim)
     if len(near) == 0:  # every bound is 0
         return fast.proof
-    pairs = [fast.pairs[int(i)] for i in near]
+    doubtful = [fast.changes[int(i)] for i in near]
     found = notary.enclose(
-        eps, gap=gap, claim=claim, pairs=pairs, deadline=deadline, progress=progress
+        eps, gap=gap, claim=claim, changes=doubtful, deadline=deadline, progress=progress
     )
     others = np.delete(fast.upper, near)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
-    covered = {found.method: len(pairs), FAST: len(others)}
+    covered = {found.method: len(doubtful), FAST: len(others)}
     enclosure = Enclosure(found.enclosure.lower, upper)
     met = found.met and upper - enclosure.lower <= gap * upper
     return replace(_by_notary(found), enclosure=enclosure, covered=covered, met=met)
@@ -232,19 +233,19 @@ def satisfied_eps(
 
 def _by_halving(notary: Notary, delta: float, progress: Progress) -> Enclosure | None:
     """The pair that looks worst at eps = 1 is followed alone; in the end all have to agree."""
-    attempts: list[list[Pair] | None] = [None]
+    attempts: list[list[Change] | None] = [None]
     if not notary.any_sequence:
         attempts = [
-            [notary.enclose(1.0, gap=LOOSE, claim=delta, progress=progress).worst_pair],
+            [notary.enclose(1.0, gap=LOOSE, claim=delta, progress=progress).worst_change],
             None,
         ]
-    for pairs in attempts:
+    for changes in attempts:
         low, high = 0.0, math.inf
         while high - low > 1e-3 * max(1.0, low):
             eps = (low + high) / 2 if high < math.inf else 2 * low + 1
             if eps > _LARGEST_EPS:
                 return None
-            found = notary.enclose(eps, gap=LOOSE, claim=delta, pairs=pairs, progress=progress)
+            found = notary.enclose(eps, gap=LOOSE, claim=delta, changes=changes, progress=progress)
             if found.enclosure.upper <= delta:
                 high = eps
             elif found.enclosure.lower > delta:
@@ -290,7 +291,7 @@ def _by_notary(found: Finding) -> Proof:
     return Proof(
         eps=found.eps,
         enclosure=found.enclosure,
-        worst_pair=found.worst_pair,
+        worst_change=found.worst_change,
         exact=found.exact,
         met=found.met,
         covered={found.method: found.pairs},
@@ -309,7 +310,7 @@ def _with_lower(proof: Proof, other: Proof) -> Proof:
     return replace(
         proof,
         enclosure=enclosure,
-        worst_pair=other.worst_pair,
+        worst_change=other.worst_change,
         worst_sequence=other.worst_sequence or proof.worst_sequence,
         sequence_lower=max(other.sequence_lower, proof.sequence_lower),
     )
@@ -322,7 +323,7 @@ def _fast_any(
     claim: float | None,
     gap: float,
     progress: Progress,
-) -> tuple[Proof, list[Pair]]:
+) -> tuple[Proof, list[Change]]:
     """Any sequence of changes by the fast evaluators, and changes that stand for all others."""
     less, more = (_protocol(mechanism, noise, 1) for noise in ("less", "more"))
     found = sequence_bounds(
@@ -333,20 +334,20 @@ def _fast_any(
     exact = less.configuration.family.exact
     lower = found.lower if exact else 0.0
     enclosure = _with_deviation(lower, found.upper, deviation, added)
-    labels = less.pairs
+    changes = less.changes
     proof = Proof(
         eps=eps,
         enclosure=enclosure,
-        worst_pair=labels[found.witness[0][0]],
+        worst_change=changes[found.witness[0][0]],
         exact=exact,
         met=enclosure.upper - enclosure.lower <= gap * enclosure.upper,
-        covered={FAST: len(labels)},
+        covered={FAST: len(changes)},
         precision=53,
         deviation=deviation,
-        worst_sequence=tuple((labels[q], times) for q, times in found.witness),
+        worst_sequence=tuple(Repeated(changes[q], times) for q, times in found.witness),
         sequence_lower=enclosure.lower,
     )
-    return proof, [labels[q] for q in found.kinds]
+    return proof, [changes[q] for q in found.kinds]
 
 
 def _doubtful(fast: _Fast, claim: float | None) -> IntArray:
@@ -363,7 +364,7 @@ def _doubtful(fast: _Fast, claim: float | None) -> IntArray:
 @dataclass(frozen=True)
 class _Fast:
     proof: Proof
-    pairs: Sequence[Pair]
+    changes: Sequence[Change]
     upper: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
@@ -401,15 +402,15 @@ def _fast(
     proof = Proof(
         eps=eps,
         enclosure=enclosure,
-        worst_pair=lower.worst_pair if lower.exact else upper.worst_pair,
+        worst_change=lower.worst_change if lower.exact else upper.worst_change,
         exact=upper.exact,
         met=upper.met and lower.met,
-        covered={FAST: len(upper.pairs)},
+        covered={FAST: len(upper.changes)},
         precision=53,
         deviation=deviation,
     )
     uppers = np.nextafter(upper.upper + added, math.inf) if added else upper.upper
-    return _Fast(proof, upper.pairs, uppers)
+    return _Fast(proof, upper.changes, uppers)
 
 
 def _with_deviation(lower: float, upper: float, deviation: float, added: float) -> Enclosure:

@@ -12,14 +12,11 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal
 
-from accounting.base import strict_json
 from accounting.base.deadline import check_deadline, until
 from accounting.base.enclosure import Enclosure, at_least, at_most
 from accounting.base.errors import (
-    AccountingError,
     InvalidConfiguration,
     InvalidParameter,
     TooLarge,
@@ -34,21 +31,20 @@ from accounting.base.validation import (
     probability,
     whole,
 )
+from accounting.model.change import in_words
 from accounting.model.configuration import LARGEST_STEP, Proposal
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
 from accounting.proof.prove import Proof, prove, satisfied_eps, unprotected
-from paramsearch.cli.display import worst_case, worst_in_words
-from paramsearch.parameters.assembly import fraction, reassembled
-from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
-from paramsearch.parameters.parameter_file import Certificate, ParameterFile, from_json
+from accounting.proof.words import worst_case
+from paramsearch.parameters.assembly import consistent
+from paramsearch.parameters.honest_fraction import as_written, claimed_fraction, fraction
+from paramsearch.parameters.parameter_file import Certificate, ParameterFile
 
 Verdict = Literal["certified", "violated", "undecided"]
 EXIT_CODE: dict[Verdict, int] = {"certified": 0, "violated": 1, "undecided": 3}
 _FINER = 0.1
 """Of the gap, where a certificate says a little less than the first proof."""
-_CLOSE = 1e-12
-"""Relative difference up to which a derived number counts as the same."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +71,6 @@ class Audit:
     confirmed: bool | None = None
     proved_for: Fraction = Fraction(1)
     searched: bool = False
-
-
-def read(path: Path) -> ParameterFile | Proposal:
-    """A parameter file (it has a ``format``) or a bare configuration."""
-    data = strict_json.read(path)
-    if isinstance(data, dict) and "format" in data:
-        return from_json(data, source=str(path))
-    try:
-        return Proposal.of(data)
-    except AccountingError as error:
-        raise type(error)(f"{path}: {error}") from error
 
 
 def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
@@ -201,7 +186,7 @@ def audit(
         wrong = _disproved(document.certificate, proof)
         if wrong is not None:
             return answer("violated", wrong, proof)
-    worst = worst_in_words(proof.worst_pair, proof.worst_sequence)
+    worst = in_words(proof.worst_change, proof.worst_sequence)
     if proof.enclosure.upper <= claim_delta:
         return answer("certified", f"delta is at most {at_most(proof.enclosure.upper)}", proof)
     if proof.enclosure.lower > claim_delta:
@@ -252,29 +237,3 @@ def _disproved(certificate: Certificate, proof: Proof) -> str | None:
             f"are not reproduced: this proof gives {found}"
         )
     return None
-
-
-def consistent(file: ParameterFile) -> None:
-    """Everything that follows from the rationals must be what they give."""
-    expected = reassembled(file, file.certificate).model_dump(mode="json")
-    _compare(file.model_dump(mode="json"), expected, "")
-
-
-def _compare(given: Any, expected: Any, where: str) -> None:
-    if isinstance(given, dict):
-        for key, value in given.items():
-            if key != "sha256":
-                _compare(value, expected[key], f"{where}.{key}".lstrip("."))
-    elif isinstance(given, list) and len(given) == len(expected):
-        for i, (value, other) in enumerate(zip(given, expected, strict=True)):
-            _compare(value, other, f"{where}[{i}]")
-    elif isinstance(given, float) and isinstance(expected, float):
-        if abs(given - expected) > _CLOSE * abs(expected):
-            raise InvalidConfiguration(
-                f"{where} = {given!r}, but the parameters give {expected!r}: the file was forged "
-                "or made by faulty software"
-            )
-    elif given != expected:
-        raise InvalidConfiguration(
-            f"{where} = {given!r:.80}, but the parameters give {expected!r:.80}"
-        )

@@ -15,12 +15,16 @@ from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.model.configuration import Proposal
 from accounting.model.proof_types import Tier
 from accounting.proof.prove import Proof
-from paramsearch.certification.audit import EXIT_CODE, Audit, audit, consistent, read
-from paramsearch.cli.display import Fact, claim, claimed, error_of, progress, show, worst_case
+from accounting.proof.words import worst_case
+from paramsearch.certification.audit import EXIT_CODE, Audit, audit
+from paramsearch.certification.certify import certify
+from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameters import signature
-from paramsearch.parameters.assembly import certify, parameters, rescaled
+from paramsearch.parameters.assembly import consistent, parameters, rescaled
+from paramsearch.parameters.documents import read
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, save
+from paramsearch.parameters.words import claim, claimed, error_of
 
 _COLOUR = {"certified": "bold green", "violated": "bold red", "undecided": "bold yellow"}
 
@@ -102,10 +106,10 @@ def _machine(
         "delta": found.delta,
         "delta_lower": proof.enclosure.lower if proof else 0.0,
         "delta_upper": proof.enclosure.upper if proof else 1.0,
-        "worst_pair": list(proof.worst_pair) if proof else None,
+        "worst_pair": list(proof.worst_change.listed) if proof else None,
         "worst_sequence": [
-            {"change": list(pair), "times": times}
-            for pair, times in (proof.worst_sequence if proof else ())
+            {"change": list(made.change.listed), "times": made.times}
+            for made in (proof.worst_sequence if proof else ())
         ],
         "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
         "adjacency": "substitution",

@@ -14,13 +14,14 @@ from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress
 from accounting.model.proof_types import Tier
 from accounting.protocol import LARGEST_VALUE
-from paramsearch.certification.audit import consistent
-from paramsearch.cli.display import Fact, claimed, error_of, progress, show
+from paramsearch.certification.certify import certify
+from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable, destination
 from paramsearch.generation.generate import Generated, Request, generate
 from paramsearch.generation.real_values import RealProblem, Rounding
-from paramsearch.parameters.assembly import certify
+from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, load, save
+from paramsearch.parameters.words import claimed, error_of
 from paramsearch.search.central_noise import by_fraction
 
 _INTERRUPTED = 130

@@ -13,10 +13,12 @@ import numpy as np
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import gap_width, not_negative
+from accounting.model.change import Change, in_words
 from accounting.model.configuration import Configuration, load
 from accounting.protocol import Delta, Protocol, monotone
-from paramsearch.cli.display import Fact, progress, releases_in_words, show, worst_in_words
+from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable, write_atomically
+from paramsearch.parameters.words import releases_in_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +61,7 @@ def run(
 
     def answer(point: float, wanted: float, absolute: float = 0.0) -> Delta:
         if pair is not None:
-            return protocol.pair(*pair, point, gap=wanted, absolute=absolute)
+            return protocol.delta_of(Change(*pair), point, gap=wanted, absolute=absolute)
         return protocol.delta(point, gap=wanted, absolute=absolute)
 
     with progress("evaluating all pairs"):
@@ -97,9 +99,10 @@ def _machine(
         "eps": found.eps,
         "delta_lower": found.enclosure.lower,
         "delta_upper": found.enclosure.upper,
-        "worst_pair": list(found.worst_pair),
+        "worst_pair": list(found.worst_change.listed),
         "worst_sequence": [
-            {"change": list(pair), "times": times} for pair, times in found.worst_sequence
+            {"change": list(made.change.listed), "times": made.times}
+            for made in found.worst_sequence
         ],
         "gap_met": found.met,
         "upper_bound_only": not found.exact,
@@ -116,7 +119,7 @@ def _machine(
 
 
 def _person(found: Delta, protocol: Protocol, gap: float, plot: Path | None) -> Iterator[Fact]:
-    config, whole = protocol.configuration, len(found.pairs) != 1
+    config, whole = protocol.configuration, len(found.changes) != 1
     lower, upper = found.enclosure.lower, found.enclosure.upper
     yield "eps", exactly(found.eps)
     if found.exact:
@@ -124,11 +127,11 @@ def _person(found: Delta, protocol: Protocol, gap: float, plot: Path | None) -> 
     else:
         yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
     label = "worst sequence" if found.worst_sequence else "worst pair" if whole else "pair"
-    yield label, worst_in_words(found.worst_pair, found.worst_sequence)
-    if len(found.pairs) > 1:
+    yield label, in_words(found.worst_change, found.worst_sequence)
+    if len(found.changes) > 1:
         kind = f"changes of vectors of dimension {config.dimension:,} with one value in"
         kind = kind if config.dimension > 1 else "ordered pairs of"
-        yield "pairs", f"all {len(found.pairs):,} {kind} 0..{config.max_value}"
+        yield "pairs", f"all {len(found.changes):,} {kind} 0..{config.max_value}"
     if protocol.releases > 1:
         words = releases_in_words(protocol.releases, same_change=protocol.same_change)
         yield "releases", words

@@ -17,7 +17,6 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.validation import probability, real, whole
-from paramsearch.certification.audit import consistent
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.interval import CentralNoise, reach
 from paramsearch.deploy.participation import (
@@ -27,6 +26,7 @@ from paramsearch.deploy.participation import (
     too_few_messages,
     too_few_users,
 )
+from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
 _CHUNK = 1 << 16

@@ -22,12 +22,12 @@ from accounting.base.arrays import IntArray
 from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.validation import real, whole
 from accounting.model.family import Atom
-from paramsearch.certification.audit import consistent
 from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.codec import Codec, Message
 from paramsearch.deploy.exact_events import Rational, happens, uniform
 from paramsearch.deploy.participation import refuse, too_few_users
 from paramsearch.deploy.samplers import Choice, Logarithmic, Poisson
+from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
 _MOST_MESSAGES = 1 << 24

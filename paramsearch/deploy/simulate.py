@@ -27,7 +27,7 @@ from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.participation import part_of, refuse, too_few_users
 from paramsearch.deploy.randomizer import Noise, Randomizer
-from paramsearch.parameters.assembly import fraction
+from paramsearch.parameters.honest_fraction import fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 
 Way = Literal["users", "aggregate"]

@@ -15,8 +15,8 @@ from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.baselines.central import discrete_laplace_mse
-from paramsearch.certification.audit import consistent
 from paramsearch.explorer.baselines import RESPONSE_USERS, Axes, others
+from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import from_json
 from paramsearch.tables.index import Row, row_of
 from paramsearch.tables.lookup import Table, shipped

@@ -23,7 +23,8 @@ from accounting.model.configuration import Configuration, Proposal
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.proof_types import Tier
 from accounting.protocol import Protocol
-from paramsearch.parameters.assembly import certify, parameters
+from paramsearch.certification.certify import certify
+from paramsearch.parameters.assembly import parameters
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.search.noise_model import Model
 

@@ -16,9 +16,11 @@ from accounting.model.configuration import dimension_of
 from accounting.model.family import Family
 from accounting.model.proof_types import MOST_RELEASES, Tier
 from accounting.protocol import LARGEST_VALUE, Protocol
+from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import Order, configuration, finished
 from paramsearch.generation.optimality import Useless, useless_moves
-from paramsearch.parameters.assembly import certify, fraction, parameters
+from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.honest_fraction import fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.search import central_noise as central
 from paramsearch.search import hub_families as hubs
@@ -266,7 +268,7 @@ def _polished(best: Candidate) -> Candidate:
         reached = sequence_bounds(one.workload, one.workload, *question, gap=_ROUGH).upper
         target = replace(
             target,
-            mixed=tuple(one.pairs[q] for q in kinds),
+            mixed=tuple(one.changes[q] for q in kinds),
             share=target.share * min(1.0, max(0.01, target.delta / reached)),
         )
         model = Model(best.model.family, target)

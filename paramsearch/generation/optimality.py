@@ -16,8 +16,8 @@ import numpy as np
 from accounting.base.arrays import FloatArray
 from accounting.base.progress import Progress, silent
 from accounting.notary.notary import Notary
+from paramsearch.certification.certify import claimed
 from paramsearch.generation.finish import Order, proposed, worst_bounds
-from paramsearch.parameters.assembly import claimed
 from paramsearch.search.noise_model import Model
 
 _STEP = 0.01

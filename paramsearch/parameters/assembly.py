@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 from fractions import Fraction
 from importlib import metadata
 from typing import Any
@@ -11,38 +10,30 @@ from typing import Any
 from flint import arb
 
 from accounting.base.balls import above, ball, ceil, precision
-from accounting.base.enclosure import exactly
 from accounting.base.errors import (
     InvalidConfiguration,
     InvalidParameter,
-    TooLarge,
-    Undecided,
-    Violated,
 )
-from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width, not_negative, probability, real, whole
+from accounting.base.validation import not_negative, probability, whole
 from accounting.model.configuration import Proposal
 from accounting.model.family import Atom
-from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
-from accounting.model.proof_types import GAP, Tier
-from accounting.proof.prove import Proof, prove, unprotected
-from paramsearch.cli.display import worst_case
-from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
+from accounting.model.mechanism import ExactCentral, ExactNoise
+from paramsearch.parameters.honest_fraction import as_written, fraction
 from paramsearch.parameters.parameter_file import (
     AtomNoise,
     CentralNoise,
     Certificate,
-    Change,
     Cost,
     Error,
     ParameterFile,
     Provenance,
-    SequenceCertificate,
     refusals,
     sealed,
 )
 from paramsearch.parameters.problem_section import Problem, problem_of
 
+_CLOSE = 1e-12
+"""Relative difference up to which a derived number counts as the same."""
 _BITS = 192
 """Working precision for everything that is derived from the rationals."""
 _RATE_BITS = 64
@@ -111,14 +102,6 @@ def parameters(
 
 
 _BELOW_ONE = math.nextafter(1.0, 0.0)
-
-
-def fraction(value: float) -> float:
-    """The fraction of the users who add noise."""
-    number = real("honest", value)
-    if not 0 < number <= 1:
-        raise InvalidParameter(f"honest = {number} must be greater than 0 and at most 1")
-    return number
 
 
 def _given(name: str, option: Any, stated: Any) -> Any:
@@ -246,81 +229,27 @@ def for_users(file: ParameterFile, n: int) -> ParameterFile:
     return _assembled_for(file, _with_users(file.problem, n), file.certificate)
 
 
-def claimed(file: ParameterFile) -> Mechanism:
-    """The mechanism of the claim: what the honest fraction of the users does."""
-    return file.mechanism().thinned(claimed_fraction(file))
+def consistent(file: ParameterFile) -> None:
+    """Everything that follows from the rationals must be what they give."""
+    expected = reassembled(file, file.certificate).model_dump(mode="json")
+    _compare(file.model_dump(mode="json"), expected, "")
 
 
-def certify(
-    file: ParameterFile,
-    *,
-    tier: Tier = "auto",
-    gap: float = GAP,
-    deadline: float = math.inf,
-    progress: Progress = silent,
-) -> ParameterFile:
-    """The file with a certificate, or Violated or Undecided."""
-    problem = file.problem
-    gap = gap_width(gap)
-    mechanism = claimed(file)
-    try:
-        proof = prove(
-            mechanism,
-            problem.eps,
-            releases=problem.releases,
-            same_change=problem.same_change,
-            tier=tier,
-            gap=gap,
-            claim=problem.delta,
-            deadline=deadline,
-            progress=progress,
+def _compare(given: Any, expected: Any, where: str) -> None:
+    if isinstance(given, dict):
+        for key, value in given.items():
+            if key != "sha256":
+                _compare(value, expected[key], f"{where}.{key}".lstrip("."))
+    elif isinstance(given, list) and len(given) == len(expected):
+        for i, (value, other) in enumerate(zip(given, expected, strict=True)):
+            _compare(value, other, f"{where}[{i}]")
+    elif isinstance(given, float) and isinstance(expected, float):
+        if abs(given - expected) > _CLOSE * abs(expected):
+            raise InvalidConfiguration(
+                f"{where} = {given!r}, but the parameters give {expected!r}: the file was forged "
+                "or made by faulty software"
+            )
+    elif given != expected:
+        raise InvalidConfiguration(
+            f"{where} = {given!r:.80}, but the parameters give {expected!r:.80}"
         )
-    except TooLarge as error:
-        raise Undecided(str(error)) from error
-    bounds = f"delta at eps = {exactly(problem.eps)} lies in {proof.enclosure}"
-    any_sequence = problem.releases > 1 and not problem.same_change
-    worst = worst_case(proof, any_sequence=any_sequence)
-    if proof.enclosure.lower == 1:
-        raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
-    if proof.enclosure.lower > problem.delta:
-        raise Violated(
-            f"{bounds}, above the claimed {problem.delta!r}: too much is given away "
-            f"{'with' if any_sequence else 'where'} {worst}; " + remedy(mechanism, problem.eps)
-        )
-    if proof.enclosure.upper > problem.delta:
-        raise Undecided(
-            f"{bounds}, which does not decide the claimed {problem.delta!r}; add a little noise, "
-            "or ask for a smaller gap or another tier"
-        )
-    return reassembled(file, certificate_of(proof, problem))
-
-
-def remedy(mechanism: Mechanism, eps: float) -> str:
-    """What may help against a violation."""
-    with precision(_BITS):
-        central = mechanism.central.loss() * mechanism.max_value * mechanism.coordinates
-        if central > ball(eps):
-            half = " / 2, since a change touches two coordinates" if mechanism.dimension > 1 else ""
-            return f"take eps_central below eps{half}, or claim a larger delta"
-    return "add noise, or claim a larger eps or delta, or fewer releases if there are several"
-
-
-def certificate_of(proof: Proof, problem: Problem) -> Certificate:
-    fields: dict[str, Any] = {
-        "eps": proof.eps,
-        "delta_lower": proof.enclosure.lower,
-        "delta_upper": proof.enclosure.upper,
-        "worst_pair": proof.worst_pair,
-        "proof": dict(proof.covered),
-        "precision": proof.precision,
-        "sampler_deviation": proof.deviation,
-        "software": {
-            "paramsearch": metadata.version("paramsearch"),
-            "python-flint": metadata.version("python-flint"),
-            "python": platform.python_version(),
-        },
-    }
-    if problem.releases == 1 or problem.same_change:
-        return Certificate(**fields)
-    made = tuple(Change(change=pair, times=times) for pair, times in proof.worst_sequence)
-    return SequenceCertificate(**fields, worst_sequence=made)

@@ -51,18 +51,12 @@ from pydantic import (
 
 from accounting.base import strict_json
 from accounting.base.errors import InvalidConfiguration
+from accounting.model.change import Change, change_count
 from accounting.model.family import atom
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof_types import BALL, BALL_2D, FAST, MOST_RELEASES
 from paramsearch.files import write_atomically
-from paramsearch.parameters.problem_section import (
-    TAGS,
-    AnyProblem,
-    Part,
-    Problem,
-    VectorProblem,
-    pair_count,
-)
+from paramsearch.parameters.problem_section import TAGS, AnyProblem, Part, Problem, VectorProblem
 
 Format = Literal[
     "correlated-noise-parameters/1",
@@ -168,7 +162,7 @@ class Certificate(Part):
     software: dict[str, str]
 
 
-class Change(Part):
+class RepeatedChange(Part):
     """One change of one user's input, and in how many of the releases it is made."""
 
     change: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
@@ -182,7 +176,7 @@ class SequenceCertificate(Certificate):
     ``worst_pair``, may attain more, and ``delta_lower`` is what is proved of either.
     """
 
-    worst_sequence: tuple[Change, ...]
+    worst_sequence: tuple[RepeatedChange, ...]
 
 
 class Provenance(Part):
@@ -236,7 +230,8 @@ class ParameterFile(Part):
         certificate, problem = self.certificate, self.problem
         if certificate is None:
             return self
-        worst, pairs = certificate.worst_pair, pair_count(problem)
+        worst = certificate.worst_pair
+        pairs = change_count(max_value=problem.max_value, dimension=self.dimension)
         if certificate.eps != problem.eps:
             raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
         if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
@@ -261,11 +256,12 @@ class ParameterFile(Part):
             raise ValueError(f"certificate.proof does not cover the {pairs} ordered pairs")
         return self
 
-    def _is_change(self, pair: tuple[int, ...]) -> bool:
-        changed = len(pair) == 2 and pair[0] != pair[1]
-        if len(pair) == 4 and self.dimension > 1:
-            changed = pair[1] == pair[2] == 0 < min(pair[0], pair[3])
-        return changed and max(pair) <= self.problem.max_value
+    def _is_change(self, listed: tuple[int, ...]) -> bool:
+        try:
+            change = Change.of(listed)
+        except ValueError:
+            return False
+        return change.possible(max_value=self.problem.max_value, dimension=self.dimension)
 
     @model_validator(mode="after")
     def _sealed(self) -> ParameterFile:

@@ -91,10 +91,3 @@ def problem_of(*, dimension: int, same_change: bool, **fields: Any) -> Problem:
         return SequenceProblem(**fields) if any_sequence else Problem(**fields)
     kind = VectorSequenceProblem if any_sequence else VectorProblem
     return kind(**fields, dimension=dimension)
-
-
-def pair_count(problem: Problem) -> int:
-    """How many changes of one input there are, ordered."""
-    top = problem.max_value
-    moves = top * top if isinstance(problem, VectorProblem) else 0
-    return top * (top + 1) + moves

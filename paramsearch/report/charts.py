@@ -13,6 +13,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.enclosure import Enclosure
+from accounting.model.change import Change
 from paramsearch.report.html import Html, element, join, label, power
 
 _WIDTH, _HEIGHT = 496, 410
@@ -179,7 +180,7 @@ def block_maximum(bounds: FloatArray, size: int) -> FloatArray:
     return found
 
 
-def pair_map(bounds: FloatArray, *, worst: tuple[int, int] | None) -> Html:
+def pair_map(bounds: FloatArray, *, worst: Change | None) -> Html:
     """Upper bounds of delta for the input j (down) becoming k (across), by colour."""
     inputs = len(bounds)
     size = block_size(inputs)
@@ -204,7 +205,7 @@ def pair_map(bounds: FloatArray, *, worst: tuple[int, int] | None) -> Html:
         _upright("input before"),
     ]
     if worst is not None:
-        parts += _outline(worst[0] // size, worst[1] // size, width)
+        parts += _outline(worst.before // size, worst.after // size, width)
     shared = (
         f" in blocks of {size} by {size} inputs, each with its largest bound" if size > 1 else ""
     )

@@ -43,7 +43,7 @@ from paramsearch.report.sections import (
     problem_section,
     proof_section,
     verdict_section,
-    worst_pair,
+    worst_change,
 )
 
 Curve = list[tuple[float, Enclosure]]
@@ -248,8 +248,7 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
         return section("pairs", heading, element("p", _absent(audit)))
     if audit.proof is not None:  # no pair exceeds what was proved for all of them
         bounds = np.minimum(bounds, audit.proof.enclosure.upper)
-    pair = worst_pair(audit)
-    worst = None if pair is None else (pair[0], pair[-1])
+    worst = worst_change(audit)
     size = block_size(len(bounds))
     cells = block_maximum(bounds, size)
     darkest = 10 ** colour_range(cells)[0]
@@ -270,7 +269,7 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
         words += [f" A cell shows the largest of {size} × {size} changes."]
     if worst is not None:
         which = "with which the worst sequence begins" if mixed else "that is worst"
-        words += [f" Outlined: the change {which}, {worst[0]:,} to {worst[1]:,}."]
+        words += [f" Outlined: the change {which}, {worst.before:,} to {worst.after:,}."]
     if ((cells > 0) & (cells < darkest)).any():
         words += [" The darkest colour is for ", number(darkest, 2), " and less."]
     flat = np.where(np.isnan(bounds), -1.0, bounds).ravel()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from accounting.model.change import Change
 from accounting.model.configuration import Proposal
-from accounting.model.mechanism import Pair
 from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, FAST
 from accounting.proof.prove import Proof
+from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
-from paramsearch.cli.display import releases_in_words, worst_case
 from paramsearch.parameters.honest_fraction import in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.problem_section import Problem
+from paramsearch.parameters.words import releases_in_words
 from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,
@@ -88,7 +89,7 @@ def _answer(audit: Audit) -> Iterator[Fact]:
         yield "Margin", _margin(audit.delta, high, "below")
     if low > audit.delta:
         yield "Margin", _margin(audit.delta, low, "above")
-    worst = worst_pair(audit)
+    worst = worst_change(audit)
     if worst is not None:
         any_sequence = audit.releases > 1 and not audit.same_change
         label = "Worst sequence" if any_sequence else "Worst change"
@@ -111,12 +112,12 @@ def no_lower_bound(proof: Proof) -> str:
     return "proved for less noise" if proof.lighter else "more atoms than values"
 
 
-def worst_pair(audit: Audit) -> Pair | None:
-    """The pair with the largest bound, where the bounds single one out."""
+def worst_change(audit: Audit) -> Change | None:
+    """The change with the largest bound, where the bounds single one out."""
     proof = audit.proof
     if proof is None or (proof.exact and proof.enclosure.lower == 0):
         return None
-    return proof.worst_pair
+    return proof.worst_change
 
 
 def _witness(audit: Audit) -> list[Html]:
@@ -221,7 +222,7 @@ def proof_section(audit: Audit) -> Html:
         text = "No proof was completed, so there are no bounds to rely on."
         return section("proof", "How it was proved", element("p", text))
     covered = table(
-        f"Ordered pairs of inputs, {len(audit.mechanism.pairs()):,} in all",
+        f"Ordered pairs of inputs, {len(audit.mechanism.changes()):,} in all",
         ("Method", "Pairs", "What it is"),
         [
             (name, f"{count:,}", what)

@@ -72,7 +72,10 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
     """All moves, best first; in large families those of the most expensive atoms."""
     share = solution.multipliers / solution.multipliers.sum()
     active = np.flatnonzero(share > _LEAST_SHARE)
-    pairs = [_changes(model.pairs[i]) for i in solution.pairs[active].tolist()]
+    pairs = [
+        [values for change in model.changes[i] for values in change.coordinates]
+        for i in solution.pairs[active].tolist()
+    ]
     worth = solution.multipliers[active]
     position = {value: i for i, value in enumerate(model.leader)}
     base = [[_difference(draft.columns[j], draft.columns[k]) for j, k in pair] for pair in pairs]
@@ -119,11 +122,6 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
         more = len(parts) + abs(value + sum(parts)) + 1 - draft.size(value)
         found.append(Move(gain[i] + more * math.exp(solution.x[0, position[value]]), value, parts))
     return sorted(found)
-
-
-def _changes(pair: tuple[int, ...]) -> list[tuple[int, int]]:
-    """What changes in each coordinate."""
-    return list(zip(pair[::2], pair[1::2], strict=True))
 
 
 def _moved(base: Counter[int], times: int, change: Counter[int]) -> Counter[int]:

@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.evaluator.build_view_pairs import labels
-from paramsearch.search.target import Pair, Target
+from accounting.model.change import Change, every_change
+from paramsearch.search.target import Target
 
 _ALL = 30
 """Changes up to which all mixtures of two are looked at."""
@@ -27,27 +27,27 @@ class Sequences:
 
     rows: IntArray
     times: int
-    labels: list[Pair]
+    changes: list[tuple[Change, ...]]
 
 
 def sequences(target: Target, max_value: int) -> Sequences:
     """Of single changes, where only the same one may be made in several releases."""
-    single = labels(max_value, target.dimension)
+    single = every_change(max_value=max_value, dimension=target.dimension)
     if not target.any_sequence:
-        return Sequences(np.arange(len(single))[:, None], target.releases, single)
+        return Sequences(np.arange(len(single))[:, None], target.releases, [(c,) for c in single])
     length = target.releases if target.releases <= 3 else 2
-    index = {pair: i for i, pair in enumerate(single)}
-    chosen = [index[pair] for pair in target.mixed or _usual(single, max_value) if pair in index]
+    index = {change: i for i, change in enumerate(single)}
+    chosen = [index[c] for c in target.mixed or _usual(single, max_value) if c in index]
     rows = [(q,) * length for q in range(len(single))]
     for a, b in combinations(sorted(chosen), 2):
         rows += [(a,) * i + (b,) * (length - i) for i in range(1, length)]
-    named = [tuple(value for q in row for value in single[q]) for row in rows]
+    named = [tuple(single[q] for q in row) for row in rows]
     # of an odd number of releases one is left out: a lower bound stays one
     return Sequences(np.array(rows), target.releases // length, named)
 
 
-def _usual(single: list[Pair], max_value: int) -> list[Pair]:
+def _usual(single: list[Change], max_value: int) -> list[Change]:
     if len(single) <= _ALL:
         return single
     levels = {round(max_value * i / _LEVELS) for i in range(_LEVELS + 1)}
-    return [pair for pair in single if levels.issuperset(pair)]
+    return [change for change in single if levels.issuperset(change.listed)]

@@ -12,11 +12,12 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import differences, joined, protocol_workload, with_moves
 from accounting.evaluator.view_pairs import Workload
+from accounting.model.change import Change
 from accounting.model.family import UNIT, Family
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 from paramsearch.search.change_sequences import Sequences, sequences
-from paramsearch.search.target import Pair, Target
+from paramsearch.search.target import Target
 
 Noise = dict[int, tuple[float, float]]
 """(log mean, log r) by the value that the atom defines."""
@@ -62,9 +63,9 @@ class Model:
         return sequences(self.target, self.family.max_value)
 
     @property
-    def pairs(self) -> list[Pair]:
-        """The labels of the workload's pairs; several changes follow each other in a label."""
-        return self._sequences.labels
+    def changes(self) -> list[tuple[Change, ...]]:
+        """Per pair of the workload, the changes that follow each other."""
+        return self._sequences.changes
 
     @cached_property
     def estimator(self) -> Estimator:

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from accounting.model.change import Change
+
 Objective = Literal["messages", "bits"]
-Pair = tuple[int, ...]
-"""(j, k) for the input j that becomes k, two of them for a move to another coordinate."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Target:
     dimension: int = 1
     same_change: bool = False
     """Whether several releases are for one change made in all of them, instead of any changes."""
-    mixed: tuple[Pair, ...] = ()
+    mixed: tuple[Change, ...] = ()
     """Changes whose mixtures the search looks at, where any changes may follow each other; empty
     for a choice by max_value."""
     share: float = 1.0

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter
-from paramsearch.certification.audit import consistent
+from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile, from_json, load, save
 from paramsearch.tables import index
 from paramsearch.tables.grid import Cell, Grid

@@ -11,7 +11,8 @@ from typing import Any
 
 from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch import load, save
-from paramsearch.parameters.assembly import assemble, certify
+from paramsearch.certification.certify import certify
+from paramsearch.parameters.assembly import assemble
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid
 from paramsearch.tables.worker import Job, Outcome, solve

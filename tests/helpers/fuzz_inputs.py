@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from accounting import AccountingError, greedy, halves, hubs, ones, radix
 from accounting.model.configuration import Proposal
 from accounting.model.mechanism import ExactCentral, ExactNoise
-from paramsearch.parameters.assembly import assemble, certify, parameters
+from paramsearch.certification.certify import certify
+from paramsearch.parameters.assembly import assemble, parameters
 from paramsearch.parameters.parameter_file import digest, dumps, from_json
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid

@@ -23,6 +23,7 @@ from accounting import (
 )
 from accounting.composition.any_sequence import sequence
 from accounting.evaluator.evaluate import evaluate
+from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from accounting.notary.notary import Notary
 from accounting.proof.directed_rounding import configuration
@@ -30,8 +31,8 @@ from accounting.proof.prove import prove, satisfied_eps
 from paramsearch import Request, audit, generate, load
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.cli.app import app
-from paramsearch.cli.display import claimed
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json, schema
+from paramsearch.parameters.words import claimed
 from paramsearch.report import report
 
 
@@ -109,7 +110,9 @@ def test_files_for_the_same_change_do_not_cover_others(
 
 def of_sequence(file: ParameterFile, changes: dict[tuple[int, int], int], eps: float) -> Enclosure:
     protocol = Protocol(configuration(file.mechanism(), noise="more"))
-    witness = tuple((protocol.pairs.index(pair), times) for pair, times in changes.items())
+    witness = tuple(
+        (protocol.changes.index(Change(*pair)), times) for pair, times in changes.items()
+    )
     found = evaluate(sequence(protocol.workload, witness), eps, gap=1e-3)
     return Enclosure(float(found.lower[0]), float(found.upper[0]))
 
@@ -191,7 +194,7 @@ def test_vectors_may_move_differently_in_every_release() -> None:
     # a move is two changes of numbers at once, and so are two releases: four of them cover it
     four = Protocol(flat, 4).delta(1.2, gap=1e-2)
     assert vector.enclosure.lower <= four.enclosure.upper
-    assert any(len(pair) == 4 for pair, _ in vector.worst_sequence)
+    assert any(made.change.moved for made in vector.worst_sequence)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +233,7 @@ def test_epsilon_and_profile_of_any_sequence() -> None:
 def test_what_several_releases_cannot_be_asked() -> None:
     config = configuration(load(EXAMPLES / "same_change_3_2_1e-6.json").mechanism(), noise="less")
     with pytest.raises(InvalidParameter, match="same_change"):
-        Protocol(config, 2).pair(0, 1, 1.0)
+        Protocol(config, 2).delta_of(Change(0, 1), 1.0)
     mechanism = load(EXAMPLES / "same_change_3_2_1e-6.json").mechanism()
     with pytest.raises(InvalidParameter, match="10,001"):
         prove(mechanism, 1.0, releases=10_001)

@@ -17,10 +17,11 @@ from accounting.evaluator import kernels, spectra
 from accounting.evaluator import tilted_losses as tilting
 from accounting.evaluator.evaluate import run
 from accounting.evaluator.grid_plan import Plan
+from accounting.evaluator.noise_tables import NoiseTable
 from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.tilted_losses import Factors, tabulate, tilt_factors
 from accounting.evaluator.view_pairs import CentralMixture, Workload
-from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum, NoiseTable
+from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
 
 NB = NegativeBinomial
 STEP, FIRST, TOP = 2.0**-12, -4000, 1.0

@@ -12,6 +12,7 @@ import pytest
 from accounting import NegativeBinomial, NoiseSum
 from accounting.evaluator import bounding_functions as testfunctions
 from accounting.evaluator import kernels
+from accounting.evaluator.noise_tables import noise_table
 from accounting.evaluator.spectra import twiddles
 from accounting.model.noise import UNIT_ROUNDOFF
 
@@ -59,7 +60,7 @@ def dots(mass: list[float], loss: list[float], step: float, first: int, last: in
 
 @pytest.mark.parametrize("shift", [-3, -1, 1, 2])
 def test_connect_the_dots_keeps_both_masses(shift: int) -> None:
-    table = NoiseSum.of(NegativeBinomial(4.0, 0.8)).table(300)
+    table = noise_table(NoiseSum.of(NegativeBinomial(4.0, 0.8)), 300)
     step, first, last = 0.01, -200, 400
     cells, out = np.empty(last - first + 1), np.empty(5)
     kernels.connect_the_dots(table.mass, table.log_mass, shift, step, first, last, cells, out)

@@ -16,6 +16,7 @@ from accounting import Configuration, Enclosure, NegativeBinomial, Protocol, Und
 from accounting.evaluator.evaluate import run
 from accounting.evaluator.grid_plan import Plan
 from accounting.evaluator.tilted_losses import tabulate
+from accounting.model.change import Change
 
 VECTORS = json.loads((ORACLES / "raw_view_vectors.json").read_text())["vectors"]
 VECTOR_ACCURACY = 2e-10
@@ -35,7 +36,9 @@ def test_raw_view_vectors(vector: dict[str, object]) -> None:
         [(a["atom"], NB(a["r"], a["p"])) for a in v["atoms"]],
         eps_central=v["eps_central"],
     )
-    found = Protocol(config).pair(v["x"], v["x_prime"], v["eps"], gap=1e-3, absolute=1e-9)
+    found = Protocol(config).delta_of(
+        Change(v["x"], v["x_prime"]), v["eps"], gap=1e-3, absolute=1e-9
+    )
     assert found.met
     assert found.enclosure.lower - VECTOR_ACCURACY <= v["delta"]
     assert v["delta"] <= found.enclosure.upper + VECTOR_ACCURACY
@@ -54,7 +57,7 @@ def test_raw_counts_of_random_small_protocols() -> None:
         if double is not None:
             atoms.append(((2, -1, -1), NB(*double)))
         protocol = Protocol(Configuration.of(top, atoms, eps_central=eps_central))
-        found = protocol.pair(x, y, eps, gap=1e-3, absolute=1e-9).enclosure
+        found = protocol.delta_of(Change(x, y), eps, gap=1e-3, absolute=1e-9).enclosure
         assert found.lower <= truth.high
         assert truth.low <= found.upper
 
@@ -63,14 +66,14 @@ def test_the_worst_pair_is_the_worst_pair() -> None:
     protocol = Protocol(small())
     all_pairs = protocol.delta(1.0)
     assert all_pairs.met
-    for j, k in all_pairs.pairs:
-        one = protocol.pair(j, k, 1.0, absolute=1e-15).enclosure
+    for q, change in enumerate(all_pairs.changes):
+        one = protocol.delta_of(change, 1.0, absolute=1e-15).enclosure
         assert one.lower <= all_pairs.enclosure.upper
-        q = list(all_pairs.pairs).index((j, k))
         assert one.lower <= all_pairs.upper[q]
         assert all_pairs.lower[q] <= one.upper
-    j, k = all_pairs.worst_pair
-    assert protocol.pair(j, k, 1.0).enclosure.upper >= all_pairs.enclosure.lower
+    assert (
+        protocol.delta_of(all_pairs.worst_change, 1.0).enclosure.upper >= all_pairs.enclosure.lower
+    )
 
 
 def test_the_profile_is_monotone_and_consistent() -> None:
@@ -124,7 +127,7 @@ def test_two_releases_agree_with_composing_by_hand() -> None:
         releases=2,
         same_change=True,
     )
-    found = protocol.pair(0, 1, eps, gap=1e-3).enclosure
+    found = protocol.delta_of(Change(0, 1), eps, gap=1e-3).enclosure
     # by hand: two users' worth of raw counts, enumerated jointly
     one = _view_pairs(noise, eps_central)
     import mpmath as mp
@@ -166,7 +169,7 @@ def test_one_sparse_changes() -> None:
     assert found.met
     assert found.enclosure.lower <= 2 * half.upper
     assert protocol.delta(1.2).enclosure.lower <= found.enclosure.upper
-    assert len(found.pairs) == 6 + 4
+    assert len(found.changes) == 6 + 4
 
 
 def test_more_atoms_than_values_is_an_upper_bound_only() -> None:
@@ -208,7 +211,7 @@ def test_all_pairs_at_200() -> None:
     ]
     found = Protocol(Configuration.of(200, atoms, eps_central=0.9)).delta(1.0)
     assert found.met
-    assert len(found.pairs) == 40_200
+    assert len(found.changes) == 40_200
 
 
 def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
@@ -251,7 +254,9 @@ def test_losses_of_w_far_below_the_grid_of_their_factor() -> None:
     unit, double = (2.0, 0.11709465984652466), (2.0, 0.17877156924094736)
     truth = divergence(2, [unit], double, 2.0, 0, 1, 0.0, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
-    found = Protocol(Configuration.of(2, atoms, eps_central=2.0)).pair(0, 1, 0.0, gap=0.01)
+    found = Protocol(Configuration.of(2, atoms, eps_central=2.0)).delta_of(
+        Change(0, 1), 0.0, gap=0.01
+    )
     assert found.met
     assert found.enclosure.lower <= truth.high
     assert truth.low <= found.enclosure.upper

@@ -19,12 +19,14 @@ from small_claims import Small, draw, small
 
 from accounting.base.balls import ball
 from accounting.model.mechanism import ExactCentral, ExactNoise
-from accounting.notary import factors, grid, notary
+from accounting.notary import factors, grid
 from accounting.notary.factors import Factor, Groups, measure
+from accounting.notary.grid import CoordinateShift
 from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from paramsearch.certification.audit import mechanism_of
-from paramsearch.parameters.assembly import claimed, parameters
+from paramsearch.certification.certify import claimed
+from paramsearch.parameters.assembly import parameters
 
 
 @cache
@@ -71,9 +73,8 @@ def split_the_wrong_way(groups: Groups, h: arb) -> Factor:
     return measure(out, groups.certain + groups.rest)
 
 
-_dominating, _labelled, _change, _group = (
-    factors.dominating, factors.labelled, grid.change, factors.group,
-)  # fmt: skip
+_dominating, _labelled = factors.dominating, factors.labelled
+_shift = CoordinateShift.of
 
 
 def without_infinity(groups: Groups, h: arb) -> Factor:
@@ -112,28 +113,28 @@ def labels_as_losses(groups: Groups, h: arb) -> tuple[Factor, Factor]:
 
 
 def forget_the_unit_shift(*arguments: Any) -> Any:
-    return replace(_change(*arguments), unit_shift=0)
+    return replace(_shift(*arguments), unit_shift=0)
 
 
 def only_the_sum_moves(*arguments: Any) -> Any:
-    return replace(_change(*arguments), shifts=())
+    return replace(_shift(*arguments), shifts=())
 
 
-def wrong_sign(j: int, k: int, before: Any, after: Any) -> Any:
-    return _change(j, k, after, before)
+def wrong_sign(before: int, after: int, columns: Any) -> Any:
+    return replace(_shift(after, before, columns), before=before, after=after)
 
 
-def one_direction(self: Notary, pairs: Any = None) -> Any:
-    return [c for c in _steps(self, pairs) if c[0].pair[0] > c[0].pair[1]]
+def one_direction(self: Notary, changes: Any = None) -> Any:
+    return [s for s in _steps(self, changes) if s.change.before > s.change.after]
 
 
-def other_direction(self: Notary, pairs: Any = None) -> Any:
-    return [c for c in _steps(self, pairs) if c[0].pair[0] < c[0].pair[1]]
+def other_direction(self: Notary, changes: Any = None) -> Any:
+    return [s for s in _steps(self, changes) if s.change.before < s.change.after]
 
 
-def add_or_remove(self: Notary, pairs: Any = None) -> Any:
+def add_or_remove(self: Notary, changes: Any = None) -> Any:
     """Only changes between an input and none."""
-    return [c for c in _steps(self, pairs) if 0 in c[0].pair]
+    return [s for s in _steps(self, changes) if 0 in s.change.listed]
 
 
 _steps, _tables, _offsets = Notary.steps, Notary.tables, grid.Grid.offsets
@@ -211,9 +212,9 @@ MISTAKES: dict[str, Mistake] = {
     ],
     "infinite losses counted twice below": [(grid, "labelled", infinity_twice)],
     "labels taken for losses below": [(grid, "labelled", labels_as_losses)],
-    "c_0 forgotten": [(notary, "change", forget_the_unit_shift)],
-    "shifts of the atoms forgotten": [(notary, "change", only_the_sum_moves)],
-    "columns with the wrong sign": [(notary, "change", wrong_sign)],
+    "c_0 forgotten": [(CoordinateShift, "of", staticmethod(forget_the_unit_shift))],
+    "shifts of the atoms forgotten": [(CoordinateShift, "of", staticmethod(only_the_sum_moves))],
+    "columns with the wrong sign": [(CoordinateShift, "of", staticmethod(wrong_sign))],
     "only one direction of a pair": [(Notary, "steps", one_direction)],
     "only the other direction": [(Notary, "steps", other_direction)],
     "add/remove for substitution": [(Notary, "steps", add_or_remove)],

@@ -17,8 +17,10 @@ from theorem import theorem
 
 from accounting import AccountingError, Protocol
 from accounting.model.configuration import Proposal, loads
-from paramsearch.certification.audit import audit, read
-from paramsearch.parameters.assembly import certify, parameters
+from paramsearch.certification.audit import audit
+from paramsearch.certification.certify import certify
+from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.documents import read
 from paramsearch.parameters.parameter_file import dumps
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
@@ -191,8 +193,8 @@ def test_the_papers_theorem_with_too_little_noise(max_value: int, cut: float) ->
     if expected == "violated":
         assert found.satisfied_eps is not None
         assert found.satisfied_eps.lower > 1
-        j, k = found.proof.worst_pair
-        assert Protocol(loads(json.dumps(data))).pair(j, k, 1.0).enclosure.upper > 1e-6
+        worst = found.proof.worst_change
+        assert Protocol(loads(json.dumps(data))).delta_of(worst, 1.0).enclosure.upper > 1e-6
 
 
 def test_signatures(certified: Path, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.notary.notary import Notary
 from accounting.proof.prove import prove, satisfied_eps
 from paramsearch.certification.audit import audit
-from paramsearch.parameters.assembly import certify, parameters
+from paramsearch.certification.certify import certify
+from paramsearch.parameters.assembly import parameters
 from paramsearch.parameters.parameter_file import digest, dumps, from_json
 
 SMALL: dict[str, Any] = {

@@ -18,8 +18,9 @@ from accounting.model.configuration import Proposal, loads
 from accounting.model.mechanism import MOST_PARTS, ExactNoise, noises
 from accounting.proof.prove import prove
 from paramsearch.certification.audit import mechanism_of
+from paramsearch.certification.certify import certify
 from paramsearch.deploy import Analyzer, Randomizer
-from paramsearch.parameters.assembly import assemble, certify, parameters
+from paramsearch.parameters.assembly import assemble, parameters
 from paramsearch.parameters.parameter_file import ParameterFile
 
 SMALL: dict[str, Any] = {

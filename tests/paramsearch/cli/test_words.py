@@ -22,10 +22,11 @@ from accounting.model.configuration import Proposal
 from accounting.proof.prove import Proof
 from paramsearch.certification import audit as auditor
 from paramsearch.certification.audit import Audit, audit
+from paramsearch.certification.certify import certify
 from paramsearch.cli import audit_command, profile
-from paramsearch.cli.display import claim
-from paramsearch.parameters.assembly import certify, parameters, reassembled
+from paramsearch.parameters.assembly import parameters, reassembled
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.words import claim
 from paramsearch.report import report
 from paramsearch.report.html import percent
 from paramsearch.report.sections import verdict_section

@@ -17,6 +17,7 @@ from sampler_laws import ALARM, chi_square
 from scipy import stats
 
 from accounting import Protocol
+from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from accounting.proof.directed_rounding import configuration
 from paramsearch import certify, load, parameters, save
@@ -66,7 +67,9 @@ def test_the_best_distinguisher_reaches_delta_from_below() -> None:
     weak = {"max_value": 1, "eps": 0.4, "delta": 0.2, "n": 20, "eps_central": 0.6,
             "atoms": [{"atom": [-1, 1], "r": 2.0, "p": 0.6}]}  # fmt: skip
     made = certify(parameters(Proposal.of(weak)))
-    exact = Protocol(configuration(made.mechanism(), noise="more")).pair(1, 0, 0.4, gap=1e-4)
+    exact = Protocol(configuration(made.mechanism(), noise="more")).delta_of(
+        Change(1, 0), 0.4, gap=1e-4
+    )
     k = np.arange(600)
     q = float(Fraction(made.central.p))
     central = (1 - q) * q**k

@@ -25,6 +25,7 @@ from accounting import (
 )
 from accounting.base.balls import above, precision
 from accounting.estimator.estimate import Estimator
+from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.model.proof_types import BALL_2D, Tier
@@ -97,7 +98,7 @@ def test_a_move_is_the_product_of_its_halves_for_several_releases() -> None:
         ball, fast = (prove(mechanism, 2.0, tier=tier, releases=releases) for tier in _TIERS)
         assert ball.enclosure.lower <= fast.enclosure.upper
         assert fast.enclosure.lower <= ball.enclosure.upper
-        assert ball.worst_pair == fast.worst_pair == (2, 0, 0, 2)
+        assert ball.worst_change == fast.worst_change == Change(2, 2, moved=True)
 
 
 _TIERS: tuple[Tier, ...] = ("ball", "fast")
@@ -122,8 +123,8 @@ def test_every_move_is_at_least_each_of_its_halves() -> None:
     config = Proposal.of(SMALL).configuration()
     vectors = Protocol(config).delta(1.5)
     single = Protocol(Proposal.of({**SMALL, "dimension": 1}).configuration()).delta(1.5)
-    upper = dict(zip(vectors.pairs, vectors.upper, strict=True))
-    lower = dict(zip(single.pairs, single.lower, strict=True))
+    upper = dict(zip(vectors.changes, vectors.upper, strict=True))
+    lower = dict(zip(single.changes, single.lower, strict=True))
     assert len(upper) == 6 + 4
     for j in (1, 2):
         for k in (1, 2):
@@ -153,7 +154,7 @@ def test_estimates_of_moves(top: int, share: float, mean: float) -> None:
     found = estimator.log_delta(x)
     worst = int(np.argmax(truth.lower))
     assert abs(found[worst] - np.log(truth.upper[worst])) < 0.03
-    assert truth.pairs[worst] == (top, 0, 0, top)
+    assert truth.changes[worst] == Change(top, top, moved=True)
     value, gradient = estimator.gradient(x, np.array([worst]))
     assert value[0] == found[worst]
     for t in range(2):

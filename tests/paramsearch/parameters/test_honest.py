@@ -15,11 +15,12 @@ from places import EXAMPLES
 from accounting.base.balls import ball, precision
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
-from paramsearch.cli.display import claimed as in_full
+from paramsearch.certification.certify import certify, claimed
 from paramsearch.parameters import assembly as certification
-from paramsearch.parameters.assembly import certify, claimed, parameters
+from paramsearch.parameters.assembly import parameters
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
+from paramsearch.parameters.words import claimed as in_full
 
 EXAMPLE = Proposal.of(json.loads((EXAMPLES / "sum_to_2.json").read_text()))
 ABOVE = [0.9, 0.8, 0.95, 0.1]

@@ -21,8 +21,9 @@ from places import EXAMPLES
 from accounting import AccountingError, InvalidConfiguration, InvalidParameter, Violated
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
+from paramsearch.certification.certify import certify, claimed
 from paramsearch.parameters import parameter_file
-from paramsearch.parameters.assembly import certify, claimed, parameters
+from paramsearch.parameters.assembly import parameters
 from paramsearch.parameters.parameter_file import (
     ParameterFile,
     digest,

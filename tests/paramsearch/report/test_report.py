@@ -24,9 +24,11 @@ from pages import balanced, body, contrast, words
 from places import ROOT
 
 from accounting import Protocol
+from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import Audit, audit
-from paramsearch.parameters.assembly import certify, parameters, reassembled
+from paramsearch.certification.certify import certify
+from paramsearch.parameters.assembly import parameters, reassembled
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.report import report
 from paramsearch.report.charts import LARGEST_MAP, block_maximum, block_size, pair_map
@@ -266,8 +268,10 @@ def test_the_pair_bounds_hold_the_worst_pair() -> None:
     assert np.isnan(np.diag(bounds)).all()
     protocol = Protocol(Proposal.of(SMALL).configuration())
     for j, k in np.argwhere(~np.isnan(bounds)).tolist():
-        assert protocol.pair(j, k, found.eps).enclosure.lower <= bounds[j, k] * (1 + 1e-9)
-    assert bounds[found.proof.worst_pair] == np.nanmax(bounds)
+        assert protocol.delta_of(Change(j, k), found.eps).enclosure.lower <= bounds[j, k] * (
+            1 + 1e-9
+        )
+    assert bounds[found.proof.worst_change.listed] == np.nanmax(bounds)
 
 
 @given(st.floats(min_value=1e-300, max_value=1e5), st.integers(2, 6))

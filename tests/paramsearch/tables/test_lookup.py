@@ -16,9 +16,8 @@ from program import run
 
 from accounting import InvalidConfiguration, InvalidParameter
 from paramsearch import Table, audit, load, save
-from paramsearch.certification.audit import consistent
 from paramsearch.cli.lookup_command import dearer
-from paramsearch.parameters.assembly import for_users
+from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.tables import index
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Cell, Grid

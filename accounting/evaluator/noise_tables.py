@@ -1,0 +1,53 @@
+"""Masses of a noise and their logarithms, tabulated with error bounds (floating_point.md, F1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray
+from accounting.base.errors import TooLarge
+from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
+
+LARGEST_TABLE = 1 << 26
+"""Entries of one table: 512 MiB for masses and as much for logarithms."""
+
+
+@dataclass(frozen=True)
+class NoiseTable:
+    """Masses at 0..n-1.
+
+    True mass = mass * exp(e) with |e| <= ``relative_error``; the loss log f(z) - log f(z + a) read
+    off ``log_mass`` is within ``loss_error``; the mass at n and beyond is at most ``tail``.
+    """
+
+    mass: FloatArray
+    log_mass: FloatArray
+    relative_error: float
+    loss_error: float
+    tail: float
+
+
+def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
+    """Masses at 0..n-1 (Lemma F1)."""
+    from accounting.evaluator.kernels import nb_sum_table
+
+    if n > LARGEST_TABLE:
+        raise TooLarge(
+            f"the noise {noise} needs a table of {n:,} entries, more than {LARGEST_TABLE:,}: "
+            "its mean is too large for an exact evaluation; lower r or move p away from 1"
+        )
+    mass, log_mass = np.empty(n), np.empty(n)
+    r = np.array([part.r for part in noise.parts])
+    p = np.array([part.p for part in noise.parts])
+    largest = nb_sum_table(r, p, mass, log_mass)
+    tail = noise.tail_bound(n) + n * 2.0**-1021  # what underflows is not known either
+    growth = (len(noise.parts) + 4 + noise.p_ulps) * n * UNIT_ROUNDOFF
+    return NoiseTable(
+        mass=mass,
+        log_mass=log_mass,
+        relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
+        loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
+        tail=tail,
+    )

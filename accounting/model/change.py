@@ -1,0 +1,93 @@
+"""What one user can change: the specification that every proof is about.
+
+Adjacency is substitution: one user's input becomes another one.  For vectors with at most one
+non-zero coordinate the value may also move, that is, leave one coordinate and appear in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Change:
+    """One user's input ``before`` becomes ``after``.
+
+    With ``moved``, inputs are vectors, and both are positive: the value ``before`` of one
+    coordinate disappears and the value ``after`` appears in another.
+
+    >>> print(Change(3, 0))
+    input 3 becomes 0
+    >>> Change(2, 1, moved=True).listed
+    (2, 0, 0, 1)
+    """
+
+    before: int
+    after: int
+    moved: bool = False
+
+    @staticmethod
+    def of(listed: Sequence[int]) -> Change:
+        """The change that parameter files list as [j, k], or [j, 0, 0, k] for one that moves."""
+        if len(listed) == 2:
+            return Change(listed[0], listed[1])
+        before, none, nothing, after = listed
+        if none or nothing:
+            raise ValueError(f"{list(listed)} is not a change of one input")
+        return Change(before, after, moved=True)
+
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """What happens in every coordinate that is touched: its value before and after."""
+        if self.moved:
+            return (self.before, 0), (0, self.after)
+        return ((self.before, self.after),)
+
+    @property
+    def listed(self) -> tuple[int, ...]:
+        """As parameter files list it: (j, k), or (j, 0, 0, k) for a value that moves."""
+        return tuple(value for coordinate in self.coordinates for value in coordinate)
+
+    def possible(self, *, max_value: int, dimension: int) -> bool:
+        """Whether some user can make this change."""
+        if not (0 <= self.before <= max_value and 0 <= self.after <= max_value):
+            return False
+        if self.moved:
+            return dimension > 1 and self.before > 0 and self.after > 0
+        return self.before != self.after
+
+    def __str__(self) -> str:
+        if self.moved:
+            return f"the value {self.before:,} of one coordinate becomes {self.after:,} of another"
+        return f"input {self.before:,} becomes {self.after:,}"
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A change, and in how many releases it is made."""
+
+    change: Change
+    times: int
+
+    def __str__(self) -> str:
+        return f"{self.change} in {self.times:,} releases" if self.times > 1 else str(self.change)
+
+
+def every_change(*, max_value: int, dimension: int) -> list[Change]:
+    """All changes of one input: first those in one coordinate, row by row, then the moves."""
+    inputs = range(max_value + 1)
+    found = [Change(j, k) for j in inputs for k in inputs if j != k]
+    if dimension > 1:
+        found += [Change(j, k, moved=True) for j in inputs[1:] for k in inputs[1:]]
+    return found
+
+
+def change_count(*, max_value: int, dimension: int) -> int:
+    """How many changes ``every_change`` lists."""
+    return max_value * (max_value + 1) + (max_value**2 if dimension > 1 else 0)
+
+
+def in_words(worst: Change, sequence: Sequence[Repeated]) -> str:
+    """The sequence of changes, release after release, or the one change if there is none."""
+    return ", then ".join(map(str, sequence)) or str(worst)

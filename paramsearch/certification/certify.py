@@ -1,0 +1,112 @@
+"""From a parameter file to a certified one."""
+
+from __future__ import annotations
+
+import math
+import platform
+from importlib import metadata
+from typing import Any
+
+from accounting.base.balls import ball, precision
+from accounting.base.enclosure import exactly
+from accounting.base.errors import TooLarge, Undecided, Violated
+from accounting.base.progress import Progress, silent
+from accounting.base.validation import gap_width
+from accounting.model.mechanism import Mechanism
+from accounting.model.proof_types import GAP, Tier
+from accounting.proof.prove import Proof, prove, unprotected
+from accounting.proof.words import worst_case
+from paramsearch.parameters.assembly import reassembled
+from paramsearch.parameters.honest_fraction import claimed_fraction
+from paramsearch.parameters.parameter_file import (
+    Certificate,
+    ParameterFile,
+    RepeatedChange,
+    SequenceCertificate,
+)
+from paramsearch.parameters.problem_section import Problem
+
+_BITS = 192
+"""Working precision."""
+
+
+def claimed(file: ParameterFile) -> Mechanism:
+    """The mechanism of the claim: what the honest fraction of the users does."""
+    return file.mechanism().thinned(claimed_fraction(file))
+
+
+def certify(
+    file: ParameterFile,
+    *,
+    tier: Tier = "auto",
+    gap: float = GAP,
+    deadline: float = math.inf,
+    progress: Progress = silent,
+) -> ParameterFile:
+    """The file with a certificate, or Violated or Undecided."""
+    problem = file.problem
+    gap = gap_width(gap)
+    mechanism = claimed(file)
+    try:
+        proof = prove(
+            mechanism,
+            problem.eps,
+            releases=problem.releases,
+            same_change=problem.same_change,
+            tier=tier,
+            gap=gap,
+            claim=problem.delta,
+            deadline=deadline,
+            progress=progress,
+        )
+    except TooLarge as error:
+        raise Undecided(str(error)) from error
+    bounds = f"delta at eps = {exactly(problem.eps)} lies in {proof.enclosure}"
+    any_sequence = problem.releases > 1 and not problem.same_change
+    worst = worst_case(proof, any_sequence=any_sequence)
+    if proof.enclosure.lower == 1:
+        raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
+    if proof.enclosure.lower > problem.delta:
+        raise Violated(
+            f"{bounds}, above the claimed {problem.delta!r}: too much is given away "
+            f"{'with' if any_sequence else 'where'} {worst}; " + remedy(mechanism, problem.eps)
+        )
+    if proof.enclosure.upper > problem.delta:
+        raise Undecided(
+            f"{bounds}, which does not decide the claimed {problem.delta!r}; add a little noise, "
+            "or ask for a smaller gap or another tier"
+        )
+    return reassembled(file, certificate_of(proof, problem))
+
+
+def remedy(mechanism: Mechanism, eps: float) -> str:
+    """What may help against a violation."""
+    with precision(_BITS):
+        central = mechanism.central.loss() * mechanism.max_value * mechanism.coordinates
+        if central > ball(eps):
+            half = " / 2, since a change touches two coordinates" if mechanism.dimension > 1 else ""
+            return f"take eps_central below eps{half}, or claim a larger delta"
+    return "add noise, or claim a larger eps or delta, or fewer releases if there are several"
+
+
+def certificate_of(proof: Proof, problem: Problem) -> Certificate:
+    fields: dict[str, Any] = {
+        "eps": proof.eps,
+        "delta_lower": proof.enclosure.lower,
+        "delta_upper": proof.enclosure.upper,
+        "worst_pair": proof.worst_change.listed,
+        "proof": dict(proof.covered),
+        "precision": proof.precision,
+        "sampler_deviation": proof.deviation,
+        "software": {
+            "paramsearch": metadata.version("paramsearch"),
+            "python-flint": metadata.version("python-flint"),
+            "python": platform.python_version(),
+        },
+    }
+    if problem.releases == 1 or problem.same_change:
+        return Certificate(**fields)
+    made = tuple(
+        RepeatedChange(change=made.change.listed, times=made.times) for made in proof.worst_sequence
+    )
+    return SequenceCertificate(**fields, worst_sequence=made)

@@ -1,0 +1,21 @@
+"""What may be audited: a parameter file, or a configuration that somebody proposes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accounting.base import strict_json
+from accounting.base.errors import AccountingError
+from accounting.model.configuration import Proposal
+from paramsearch.parameters.parameter_file import ParameterFile, from_json
+
+
+def read(path: Path) -> ParameterFile | Proposal:
+    """A parameter file (it has a ``format``) or a bare configuration."""
+    data = strict_json.read(path)
+    if isinstance(data, dict) and "format" in data:
+        return from_json(data, source=str(path))
+    try:
+        return Proposal.of(data)
+    except AccountingError as error:
+        raise type(error)(f"{path}: {error}") from error
