@@ -28,10 +28,7 @@ from accounting.model.configuration import Configuration
 from accounting.model.family import UNIT
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
-from accounting.model.proof_types import MOST_RELEASES
-
-LARGEST_VALUE = 4096
-"""Of max_value, for an evaluation of all pairs: they must fit into memory."""
+from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES
 
 
 @dataclass(frozen=True)
@@ -239,7 +236,7 @@ class Protocol:
         delta = probability("delta", delta)
         gap = gap_width(gap)
         low, high = 0.0, None
-        trial, inner = max(self.configuration.eps or 1.0, 1e-3), 0.01
+        trial, inner = 1.0, 0.01
         for _ in range(200):
             found = self.delta(trial, gap=inner, absolute=0.1 * delta * inner, progress=progress)
             if found.enclosure.upper <= delta:

@@ -24,7 +24,7 @@ from paramsearch.deploy.message_files import portions
 from paramsearch.parameters.parameter_file import ParameterFile
 
 
-def parameters(users: int, max_value: int) -> ParameterFile:
+def uncertified(users: int, max_value: int) -> ParameterFile:
     """Any certified file will do; this is not about the search."""
     request = Request(
         n=users, eps=1.0, delta=1e-6, max_value=max_value, tries=1, budget=2.0, tier="fast"
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--max-value", type=int, default=50)
     parser.add_argument("--messages", type=int, default=50_000_000)
     asked = parser.parse_args()
-    file = parameters(asked.users, asked.max_value)
+    file = uncertified(asked.users, asked.max_value)
     values = np.random.default_rng(0).integers(asked.max_value + 1, size=asked.users)
     exact, inexact = seconds_exact(file, values, 5), seconds_numpy(file, asked.users)
     print(f"{asked.users:,} users, max_value {asked.max_value}, {len(file.atoms)} atoms, one core")

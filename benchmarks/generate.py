@@ -26,6 +26,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from accounting.model.problem import Problem
 from paramsearch.comparison import name_of
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.target import Target
@@ -70,7 +71,7 @@ def within(key: Key) -> float:
 def run(key: Key, keep: Path | None = None) -> Result:
     """One run of the command; its file is kept in a folder if there is one."""
     max_value, fraction = key
-    target = Target(max_value, EPS, DELTA, fraction * EPS, N)
+    target = Target(Problem(n=N, eps=EPS, delta=DELTA, max_value=max_value), fraction * EPS)
     usual = paper.noise_messages(target, paper.refined(target))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file.json"

@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from paramsearch.tables.lookup import Query
+
 GRID = """eps = [0.5, 1, 2, 4]
 delta = [1e-6, 1e-8, 1e-10]
 max_value = [{size}, {next}]
@@ -53,7 +55,7 @@ def lookups() -> list[float]:
     for row in Table.open().rows[::7]:
         begun = time.perf_counter()
         found = Table.open().lookup(
-            n=12_345, eps=row.eps * 1.1, delta=row.delta * 1.1, max_value=row.max_value
+            Query(n=12_345, eps=row.eps * 1.1, delta=row.delta * 1.1, max_value=row.max_value)
         )
         assert found.file.problem.n == 12_345
         times.append(1e3 * (time.perf_counter() - begun))

@@ -1,11 +1,26 @@
 """Which configuration of the correlated-noise protocol should I deploy?
 
-    from paramsearch import Request, audit, certify, generate, load, parameters, read, save
+    from paramsearch import Request, audit, certify, generate, load, read, save, uncertified
 
 ``generate`` finds the cheapest certified file for a ``Request``.  ``read`` takes a configuration or
-a parameter file, ``parameters`` turns a configuration into exact rationals, ``certify`` proves
+a parameter file, ``uncertified`` turns a configuration into exact rationals, ``certify`` proves
 them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses, and ``Table``
-looks up what is precomputed.  The names are imported when they are first used.
+looks up what is precomputed.  ``paramsearch.deploy`` has the randomizer and the analyzer.
+
+=================  ===============================================================================
+``problem``        what a person asks for
+``search``         the cheapest noise: families, the dominance program, local search; knows no file
+``parameters``     the parameter file: model, schema, assembling, signing, and what it says in words
+``certification``  verdicts: certify a file, audit one
+``generation``     from a problem to a certified file: search, rounding, proof
+``tables``         grids of problems, workers, the index, lookups; ``data`` is the shipped table
+``deploy``         what clients and servers run: randomizer, analyzer, samplers, message files
+``comparison``     the protocol beside the mechanisms of ``accounting.baselines``
+``report``         the page of an audit; ``explorer`` is that of a table
+``cli``            the command line, the only place that prints
+=================  ===============================================================================
+
+A new command is a module in ``cli``.  Names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -14,43 +29,62 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from importlib.metadata import version
+
+    from accounting.base.errors import Undecided, Violated
     from paramsearch.certification.audit import Audit, audit
     from paramsearch.certification.certify import certify
-    from paramsearch.generation.generate import Request, generate
-    from paramsearch.parameters.assembly import parameters
+    from paramsearch.generation.generate import Generated, generate
+    from paramsearch.parameters.assembly import rescaled, uncertified
     from paramsearch.parameters.documents import read
     from paramsearch.parameters.parameter_file import ParameterFile, load, save
-    from paramsearch.tables.lookup import Table
+    from paramsearch.problem import Request
+    from paramsearch.tables.lookup import Found, Query, Table
+
+    __version__ = version("paramsearch")
+
+_HOME = {
+    "accounting.base.errors": ("Undecided", "Violated"),
+    "paramsearch.certification.audit": ("Audit", "audit"),
+    "paramsearch.certification.certify": ("certify",),
+    "paramsearch.generation.generate": ("Generated", "generate"),
+    "paramsearch.parameters.assembly": ("rescaled", "uncertified"),
+    "paramsearch.parameters.documents": ("read",),
+    "paramsearch.parameters.parameter_file": ("ParameterFile", "load", "save"),
+    "paramsearch.problem": ("Request",),
+    "paramsearch.tables.lookup": ("Found", "Query", "Table"),
+}
+_ROOM_OF = {name: room for room, names in _HOME.items() for name in names}
 
 __all__ = [
     "Audit",
+    "Found",
+    "Generated",
     "ParameterFile",
+    "Query",
     "Request",
     "Table",
+    "Undecided",
+    "Violated",
+    "__version__",
     "audit",
     "certify",
     "generate",
     "load",
-    "parameters",
     "read",
+    "rescaled",
     "save",
+    "uncertified",
 ]
-_HOME = {
-    "Audit": "certification.audit",
-    "audit": "certification.audit",
-    "read": "parameters.documents",
-    "certify": "certification.certify",
-    "parameters": "parameters.assembly",
-    "Request": "generation.generate",
-    "generate": "generation.generate",
-    "ParameterFile": "parameters.parameter_file",
-    "Table": "tables.lookup",
-    "load": "parameters.parameter_file",
-    "save": "parameters.parameter_file",
-}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("paramsearch")
+    if name not in _ROOM_OF:
         raise AttributeError(f"module 'paramsearch' has no attribute {name!r}")
-    return getattr(import_module(f"paramsearch.{_HOME[name]}"), name)
+    return getattr(import_module(_ROOM_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

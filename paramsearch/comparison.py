@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -16,13 +15,14 @@ from accounting.baselines import (
     FragmentedRappor,
     Laplace,
     NonPrivate,
-    Problem,
     RandomizedResponse,
     SplitAndMix,
 )
 from accounting.baselines.correlated import CorrelatedNoise
 from accounting.model.configuration import Proposal
+from accounting.model.costs import bits_per_message
 from accounting.model.family import halves
+from accounting.model.problem import Problem
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance import dominance
@@ -47,9 +47,7 @@ def ours(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
 
 def of_the_paper(problem: Problem, fraction: float) -> Iterator[CorrelatedNoise]:
     """By its theorem, and by its refined bound with the program's t'."""
-    target = Target(
-        problem.max_value, problem.eps, problem.delta, fraction * problem.eps, problem.n
-    )
+    target = Target(problem, fraction * problem.eps)
     yield _published(problem, paper.theorem(target), "correlated noise, paper's theorem")
     proposal = paper.refined(target, t_prime=_t_prime(problem.max_value))
     yield _published(problem, proposal, "correlated noise, paper's refined")
@@ -64,7 +62,7 @@ def _t_prime(max_value: int) -> FloatArray:
 def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoise:
     used = {value for elements, _, _ in proposal.atoms for value in elements}
     used |= set(range(1, problem.max_value + 1))
-    bits = math.ceil(math.log2(len(used)))  # at most the ceil(log2(max_value)) + 1 of the paper
+    bits = bits_per_message(len(used))  # at most the ceil(log2(max_value)) + 1 of the paper
     if problem.max_value == 1:
         name = "Ghazi et al. 2020"  # the case of max_value 1 is theirs
     return CorrelatedNoise(

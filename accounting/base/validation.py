@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral
 from typing import SupportsFloat
 
@@ -66,3 +67,17 @@ def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) ->
     if number < least:
         raise InvalidParameter(f"{name} = {number} must be at least {least}")
     return number
+
+
+def share(name: str, value: object) -> float:
+    """A fraction that is greater than 0 and at most 1."""
+    number = real(name, value)
+    if not 0 < number <= 1:
+        raise InvalidParameter(f"{name} = {number} must be greater than 0 and at most 1")
+    return number
+
+
+def one_of(name: str, value: object, known: Sequence[str]) -> None:
+    """Refuse a word that is not among the known ones."""
+    if value not in known:
+        raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))

@@ -2,7 +2,7 @@
 
 from accounting.baselines.central import DiscreteLaplace, Laplace, NonPrivate
 from accounting.baselines.ikos import SplitAndMix
-from accounting.baselines.interface import Baseline, Problem, Run
+from accounting.baselines.interface import Baseline, Run
 from accounting.baselines.rappor import FragmentedRappor
 from accounting.baselines.response import RandomizedResponse
 
@@ -12,7 +12,6 @@ __all__ = [
     "FragmentedRappor",
     "Laplace",
     "NonPrivate",
-    "Problem",
     "RandomizedResponse",
     "Run",
     "SplitAndMix",

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.baselines.interface import Problem, Run
+from accounting.baselines.interface import OnProblem, Run, value_bits
+from accounting.model.costs import discrete_laplace_variance
 
 
 @dataclass(frozen=True)
-class _OneMessage:
+class _OneMessage(OnProblem):
     """Every user sends the value itself."""
-
-    problem: Problem
 
     @property
     def messages(self) -> float:
@@ -23,7 +22,7 @@ class _OneMessage:
 
     @property
     def bits(self) -> float:
-        return float(self.problem.value_bits)
+        return float(value_bits(self.problem))
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class DiscreteLaplace(_OneMessage):
 
     @property
     def mse(self) -> float:
-        return discrete_laplace_mse(self.problem.eps / self.problem.max_value)
+        return discrete_laplace_variance(self.problem.eps / self.problem.max_value)
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
         p = -math.expm1(-self.problem.eps / self.problem.max_value)
@@ -69,8 +68,3 @@ class Laplace(_OneMessage):
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
         scale = self.problem.max_value / self.problem.eps
         return Run(float(values.sum() + random.laplace(scale=scale)), len(values))
-
-
-def discrete_laplace_mse(step: float) -> float:
-    """The variance of DLap(step), 2q / (1 - q)^2 with q = e^-step."""
-    return 0.5 / math.sinh(step / 2) ** 2

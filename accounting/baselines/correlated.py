@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.baselines.central import discrete_laplace_mse
-from accounting.baselines.interface import Problem, Run
+from accounting.baselines.interface import OnProblem, Run
+from accounting.model.costs import discrete_laplace_variance
 from accounting.model.family import Atom
 
 
 @dataclass(frozen=True)
-class CorrelatedNoise:
+class CorrelatedNoise(OnProblem):
     """Atoms with (r, p) of the noise of all users, and DLap(eps_central / max_value) in the sum."""
 
-    problem: Problem
     atoms: tuple[tuple[Atom, float, float], ...]
     eps_central: float
     bits_per_message: int
@@ -30,7 +29,7 @@ class CorrelatedNoise:
 
     @property
     def mse(self) -> float:
-        return discrete_laplace_mse(self.step)
+        return discrete_laplace_variance(self.step)
 
     @property
     def noise_messages(self) -> float:

@@ -25,8 +25,8 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.errors import InvalidParameter
-from accounting.baselines.central import discrete_laplace_mse
-from accounting.baselines.interface import Problem, Run
+from accounting.baselines.interface import OnProblem, Run
+from accounting.model.costs import bits_per_message, discrete_laplace_variance
 
 
 def messages_needed(n: int, bits: float, sigma: float) -> int:
@@ -38,16 +38,15 @@ def messages_needed(n: int, bits: float, sigma: float) -> int:
 
 
 @dataclass(frozen=True)
-class SplitAndMix:
+class SplitAndMix(OnProblem):
     """With the smallest power of two q >= n max_value; sums that leave it are misread."""
 
-    problem: Problem
     name = "IKOS split and mix"
     guarantee = "(eps, delta), Balle et al. 2020"
 
     @property
     def bits_per_message(self) -> int:
-        return math.ceil(math.log2(self.problem.n * self.problem.max_value))
+        return bits_per_message(self.problem.n * self.problem.max_value)
 
     @property
     def sigma(self) -> int:
@@ -55,7 +54,7 @@ class SplitAndMix:
 
     @property
     def mse(self) -> float:
-        return discrete_laplace_mse(self.problem.eps / self.problem.max_value)
+        return discrete_laplace_variance(self.problem.eps / self.problem.max_value)
 
     @property
     def messages(self) -> float:

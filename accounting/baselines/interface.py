@@ -9,28 +9,24 @@ from typing import Protocol
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.base.validation import positive, probability, whole
+from accounting.base.validation import whole
+from accounting.model.costs import bits_per_message
+from accounting.model.problem import Problem
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Sum integers 0..max_value of n users with (eps, delta)-privacy under substitution."""
+class OnProblem:
+    """What every mechanism here begins with: a problem of at least two users."""
 
-    n: int
-    eps: float
-    delta: float
-    max_value: int
+    problem: Problem
 
     def __post_init__(self) -> None:
-        whole("n", self.n, least=2)
-        positive("eps", self.eps)
-        probability("delta", self.delta)
-        whole("max value", self.max_value, least=1)
+        whole("n", self.problem.n, least=2)
 
-    @property
-    def value_bits(self) -> int:
-        """Of a message that is one of 1..max_value; a bit at least."""
-        return max(1, (self.max_value - 1).bit_length())
+
+def value_bits(problem: Problem) -> int:
+    """Bits of a message that is one of 1..max_value."""
+    return bits_per_message(problem.max_value)
 
 
 @dataclass(frozen=True)

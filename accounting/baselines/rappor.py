@@ -26,7 +26,7 @@ from scipy import stats
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import InvalidParameter
-from accounting.baselines.interface import Problem, Run
+from accounting.baselines.interface import OnProblem, Run, value_bits
 
 _TAIL = 1e-20
 _FINEST = 1e-12
@@ -68,10 +68,9 @@ def flip_probability(n: int, eps: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class FragmentedRappor:
+class FragmentedRappor(OnProblem):
     """The analyzer unbiases the counts and weighs them by their values."""
 
-    problem: Problem
     name = "fragmented RAPPOR"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"
 
@@ -92,7 +91,7 @@ class FragmentedRappor:
 
     @property
     def bits(self) -> float:
-        return self.messages * self.problem.value_bits
+        return self.messages * value_bits(self.problem)
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
         top, f, n = self.problem.max_value, self.flip, len(values)

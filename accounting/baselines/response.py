@@ -23,8 +23,9 @@ from scipy import stats
 
 from accounting.base.arrays import IntArray
 from accounting.base.errors import InvalidParameter
-from accounting.baselines.interface import Problem, Run
+from accounting.baselines.interface import OnProblem, Run
 from accounting.baselines.rappor import binomial
+from accounting.model.costs import bits_per_message
 
 _FINEST = 1e-6
 
@@ -59,10 +60,9 @@ def _binary(n: int, u: float, eps: float) -> float:
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(OnProblem):
     """Every user sends one of 0..max_value."""
 
-    problem: Problem
     name = "randomized response"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"
 
@@ -96,7 +96,7 @@ class RandomizedResponse:
 
     @property
     def bits(self) -> float:
-        return float(self.problem.max_value.bit_length())
+        return float(bits_per_message(self.problem.max_value + 1))
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
         g, top = self.chance, self.problem.max_value

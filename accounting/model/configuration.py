@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.base.validation import not_negative, positive, probability, whole
+from accounting.model.costs import discrete_laplace_variance
 from accounting.model.family import Atom, Family, atom
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
@@ -34,17 +36,13 @@ def dimension_of(value: int) -> int:
 class Configuration:
     """Noise for every atom of a family, and NB(1, e^{-eps_central / max_value}) on +1 and on -1.
 
-    ``eps``, ``delta`` and ``n`` are what the configuration claims; the evaluators need only ``eps``
-    and take any other on request.  With ``dimension`` > 1 inputs are vectors with at most one
-    non-zero coordinate, and every coordinate has all this noise to itself.
+    With ``dimension`` > 1 inputs are vectors with at most one non-zero coordinate, and every
+    coordinate has all this noise to itself.
     """
 
     family: Family
     noise: Mapping[Atom, NoiseSum]
     eps_central: float
-    eps: float | None = None
-    delta: float | None = None
-    n: int | None = None
     dimension: int = 1
 
     def __post_init__(self) -> None:
@@ -56,12 +54,6 @@ class Configuration:
                 f"max_value = {self.family.max_value}: take at most {LARGEST_STEP:g} per unit, by "
                 "a smaller eps or a smaller share of it"
             )
-        if self.eps is not None:
-            object.__setattr__(self, "eps", not_negative("eps", self.eps))
-        if self.delta is not None:
-            object.__setattr__(self, "delta", probability("delta", self.delta))
-        if self.n is not None:
-            object.__setattr__(self, "n", whole("n", self.n, least=1))
         if set(self.noise) != set(self.family.atoms):
             odd = sorted(set(self.noise) ^ set(self.family.atoms))[0]
             raise InvalidConfiguration(f"atom {list(odd)} has no noise or is not in the family")
@@ -72,9 +64,6 @@ class Configuration:
         atoms: Iterable[tuple[Iterable[int], NegativeBinomial]],
         *,
         eps_central: float,
-        eps: float | None = None,
-        delta: float | None = None,
-        n: int | None = None,
         dimension: int = 1,
     ) -> Configuration:
         """An atom listed more than once carries the sum of the listed noises."""
@@ -83,7 +72,7 @@ class Configuration:
             parts.setdefault(atom(elements), []).append(noise)
         family = Family(max_value, tuple(parts))
         noise_of = {elements: _sum(elements, listed) for elements, listed in parts.items()}
-        return Configuration(family, noise_of, eps_central, eps, delta, n, dimension)
+        return Configuration(family, noise_of, eps_central, dimension)
 
     @property
     def max_value(self) -> int:
@@ -95,11 +84,6 @@ class Configuration:
         return self.eps_central / self.max_value
 
     @property
-    def central_noise(self) -> NegativeBinomial:
-        """The noise on +1 and on -1; p is the double nearest to e^{-step}, for information."""
-        return NegativeBinomial(1.0, math.exp(-self.step))
-
-    @property
     def noise_messages(self) -> float:
         """2 E[central] + sum of |s| E[D^s], over all users and coordinates."""
         atoms = math.fsum(len(s) * noise.mean for s, noise in self.noise.items())
@@ -107,8 +91,8 @@ class Configuration:
 
     @property
     def mse(self) -> float:
-        """The variance of DLap(step), 2q/(1-q)^2, of every coordinate."""
-        return 0.5 / math.sinh(self.step / 2) ** 2
+        """The variance of the sum's Discrete Laplace noise, in every coordinate."""
+        return discrete_laplace_variance(self.step)
 
 
 def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
@@ -140,8 +124,15 @@ def load(path: Path) -> Configuration:
 def loads(text: str, *, source: str = "the configuration") -> Configuration:
     """Parse the JSON text of a configuration."""
     data = strict_json.parse(text, source=source)
-    try:
+    with blaming(source):
         return Proposal.of(data).configuration()
+
+
+@contextmanager
+def blaming(source: str) -> Iterator[None]:
+    """Errors inside name the file that they are about."""
+    try:
+        yield
     except AccountingError as error:
         raise type(error)(f"{source}: {error}") from error
 
@@ -197,13 +188,7 @@ class Proposal:
             probability(f"p of atom {list(elements)}", p)
             atoms.append((elements, NegativeBinomial(r, p)))
         return Configuration.of(
-            self.max_value,
-            atoms,
-            eps_central=self.eps_central,
-            eps=self.eps,
-            delta=self.delta,
-            n=self.n,
-            dimension=self.dimension,
+            self.max_value, atoms, eps_central=self.eps_central, dimension=self.dimension
         )
 
 

@@ -23,10 +23,11 @@ from accounting.base.arrays import IntArray
 from accounting.base.deadline import check_time
 from accounting.base.errors import InvalidFamily, InvalidParameter, TooLarge
 from accounting.base.validation import whole
+from accounting.model.costs import bits_per_message
 
 Atom = tuple[int, ...]
 UNIT: Atom = (-1, 1)
-LARGEST_VALUE = 100_000
+_LARGEST_VALUE = 100_000
 LARGEST_ELEMENT = (1 << 31) - 1
 _MOST_ENTRIES = 1 << 23
 """Of all columns together."""
@@ -84,7 +85,7 @@ class Family:
 
     @property
     def bits_per_message(self) -> int:
-        return math.ceil(math.log2(len(self.values)))
+        return bits_per_message(len(self.values))
 
     @cached_property
     def basis(self) -> Mapping[int, int]:
@@ -179,8 +180,8 @@ def _rest(elements: Atom, leader: int) -> list[int]:
 def _closed(max_value: int, build: Callable[[int], Iterable[int]]) -> Family:
     """The family {-1, +1} and ``build(m)`` for 2..max_value and every value those reach."""
     max_value = whole("max_value", max_value, least=1)
-    if max_value > LARGEST_VALUE:
-        raise TooLarge(f"max_value = {max_value}: families are built up to {LARGEST_VALUE}")
+    if max_value > _LARGEST_VALUE:
+        raise TooLarge(f"max_value = {max_value}: families are built up to {_LARGEST_VALUE}")
     atoms: dict[int, Atom] = {-1: UNIT}
     waiting = list(range(2, max_value + 1))
     while waiting:

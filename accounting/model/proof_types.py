@@ -23,3 +23,5 @@ LOOSE = 1e-2
 """Relative gap that is enough once a claim is decided, unless a smaller one is cheap."""
 MOST_RELEASES = 10_000
 """Releases in which the changes of one user may differ arbitrarily."""
+LARGEST_VALUE = 4096
+"""The largest max_value whose changes are evaluated all together: they must fit into memory."""

@@ -34,7 +34,7 @@ from accounting.base.errors import (
     Undecided,
 )
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import not_negative
+from accounting.base.validation import not_negative, one_of
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.model.change import Change, Repeated
 from accounting.model.family import Family
@@ -98,8 +98,7 @@ def prove(
     ``auto`` is ``light`` where all the noise would take very long.
     """
     eps = not_negative("eps", eps)
-    if tier not in get_args(Tier):
-        raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
+    one_of("tier", tier, get_args(Tier))
     notary = Notary(mechanism, releases, same_change)
     light = tier == "light" or (tier == "auto" and heavy(mechanism))
     tier = "auto" if tier == "light" else tier

@@ -32,9 +32,10 @@ from accounting.baselines import (
     FragmentedRappor,
     Laplace,
     NonPrivate,
-    Problem,
     SplitAndMix,
 )
+from accounting.baselines.interface import value_bits
+from accounting.model.problem import Problem
 from paramsearch import Request, generate, save
 from paramsearch.comparison import name_of, of_the_paper, ours, shipped
 
@@ -180,16 +181,16 @@ def summation(folder: Path) -> None:
     hidden = ("non-private", "correlated noise, paper's theorem",
               "correlated noise, paper's refined")  # fmt: skip
     central = ("discrete Laplace (central)",)
-    by_size = [(float(size), Problem(n, 1.0, 1e-6, size)) for size in SIZES]
+    by_size = [(float(size), Problem(n=n, eps=1.0, delta=1e-6, max_value=size)) for size in SIZES]
     draw(folder, "rmse_by_max_value", curve(by_size, root, without=hidden),
          x="Δ", y="RMSE of the sum", title=f"{usual}, n = {n:,}")  # fmt: skip
     draw(folder, "bits_by_max_value", curve(by_size, bits, without=central),
          x="Δ", y="expected bits per user", title=f"{usual}, n = {n:,}")  # fmt: skip
-    by_n = [(10.0**k, Problem(10**k, 1.0, 1e-6, 5)) for k in range(3, 10)]
+    by_n = [(10.0**k, Problem(n=10**k, eps=1.0, delta=1e-6, max_value=5)) for k in range(3, 10)]
     draw(folder, "bits_by_n", curve(by_n, bits, without=central),
          x="n", y="expected bits per user", title=f"{usual}, Δ = 5")  # fmt: skip
-    by_eps = [(eps, Problem(n, eps, 1e-6, 5)) for eps in EPS]
-    by_delta = [(delta, Problem(n, 1.0, delta, 5)) for delta in DELTA]
+    by_eps = [(eps, Problem(n=n, eps=eps, delta=1e-6, max_value=5)) for eps in EPS]
+    by_delta = [(delta, Problem(n=n, eps=1.0, delta=delta, max_value=5)) for delta in DELTA]
     for name, label, problems, fixed in (
         ("eps", "ε", by_eps, "δ = 1e-6"),
         ("delta", "δ", by_delta, "ε = 1"),
@@ -242,7 +243,7 @@ def rent(folder: Path, path: Path | None) -> dict[str, list[float]]:
     cost: Curve = {}
     overhead: dict[str, list[float]] = {}
     for size in RENT_SIZES:
-        problem = Problem(n, 1.0, 1e-6, size)
+        problem = Problem(n=n, eps=1.0, delta=1e-6, max_value=size)
         unit = RENT_BELOW / size
         rest = np.arange(RENT_BELOW) / unit % 1
         rounding = float(counts @ (rest * (1 - rest))) * unit**2
@@ -255,22 +256,29 @@ def rent(folder: Path, path: Path | None) -> dict[str, list[float]]:
                 continue
             errors.setdefault(line.name, []).append((size, error))
             cost.setdefault(line.name, []).append((size, line.bits))
-            overhead.setdefault(line.name, []).append(line.bits / problem.value_bits - 1)
+            overhead.setdefault(line.name, []).append(line.bits / value_bits(problem) - 1)
     title = f"rents, n = {n:,}, ε = 1, δ = 1e-6, ε* = 0.1 ε; {source}"
     draw(folder, "rent_rmse", errors, x="Δ", y="RMSE of the sum in dollars", title=title)
     draw(folder, "rent_bits", cost, x="Δ", y="expected bits per user", title=title)
     return overhead
 
 
+def _problem(n: int, max_value: int) -> Problem:
+    return Problem(n=n, eps=1.0, delta=1e-6, max_value=max_value)
+
+
 def report(folder: Path, ratio: float, overhead: dict[str, list[float]]) -> str:
     """What the paper states beside what is measured."""
     refined = dict(zip(RENT_SIZES, overhead["correlated noise, paper's refined"], strict=True))
     found = dict(zip(RENT_SIZES, overhead["correlated noise, ours"], strict=True))
-    flips = [root(FragmentedRappor(Problem(10**k, 1.0, 1e-6, 5))) for k in (4, 5, 6, 7)]
-    large, small = (root(FragmentedRappor(Problem(10**6, 1.0, 1e-6, k))) for k in (200, 50))
+    flips = [
+        root(FragmentedRappor(Problem(n=10**k, eps=1.0, delta=1e-6, max_value=5)))
+        for k in (4, 5, 6, 7)
+    ]
+    large, small = (root(FragmentedRappor(_problem(10**6, k))) for k in (200, 50))
     file = shipped(200, 1.0, 1e-6, RENT_FRACTION)
     assert file is not None
-    problem = Problem(RENTS, 1.0, 1e-6, 200)
+    problem = Problem(n=RENTS, eps=1.0, delta=1e-6, max_value=200)
     noise = next(line for line in of_the_paper(problem, 0.1) if "refined" in line.name)
     rows = [
         ("refined: bit overhead at Δ = 20 under 20%", f"{100 * refined[20]:.1f}%"),

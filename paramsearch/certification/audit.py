@@ -29,6 +29,7 @@ from accounting.base.validation import (
     not_negative,
     positive,
     probability,
+    share,
     whole,
 )
 from accounting.model.change import in_words
@@ -38,7 +39,7 @@ from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
 from accounting.proof.prove import Proof, prove, satisfied_eps, unprotected
 from accounting.proof.words import worst_case
 from paramsearch.parameters.assembly import consistent
-from paramsearch.parameters.honest_fraction import as_written, claimed_fraction, fraction
+from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import Certificate, ParameterFile
 
 Verdict = Literal["certified", "violated", "undecided"]
@@ -128,13 +129,13 @@ def audit(
             "--same-change says which changes several releases cover, and this is one release: "
             "give --releases, or leave it out"
         )
-    share = fraction(honest if honest is not None else own.honest if own else 1.0)
+    fraction = share("honest", honest if honest is not None else own.honest if own else 1.0)
     gap = gap_width(gap)
     deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf
     if isinstance(document, ParameterFile):
         consistent(document)
-    proved_for = as_written(share)
-    if isinstance(document, ParameterFile) and share == document.problem.honest:
+    proved_for = as_written(fraction)
+    if isinstance(document, ParameterFile) and fraction == document.problem.honest:
         proved_for = claimed_fraction(document)
     mechanism = mechanism_of(document).thinned(proved_for)
     confirmed: bool | None = None
@@ -149,7 +150,7 @@ def audit(
             with until(deadline):
                 found = satisfied_eps(mechanism, claim_delta, times, watch, same_change=same_change)
             searched = found is not None or time.monotonic() <= deadline
-        point = (claim_eps, claim_delta, times, same_change, share)
+        point = (claim_eps, claim_delta, times, same_change, fraction)
         answered = Audit(verdict, reason, *point, mechanism, proof, found, confirmed)
         return replace(answered, proved_for=proved_for, searched=searched)
 
@@ -172,7 +173,7 @@ def audit(
         return answer("undecided", str(error))
     at_own_point = own is not None and (
         (own.eps, own.releases, own.same_change, own.honest)
-        == (claim_eps, times, same_change, share)
+        == (claim_eps, times, same_change, fraction)
     )
     if at_own_point and isinstance(document, ParameterFile) and document.certificate is not None:
         if claim_delta == document.problem.delta:

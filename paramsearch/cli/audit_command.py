@@ -21,7 +21,7 @@ from paramsearch.certification.certify import certify
 from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameters import signature
-from paramsearch.parameters.assembly import consistent, parameters, rescaled
+from paramsearch.parameters.assembly import consistent, rescaled, uncertified
 from paramsearch.parameters.documents import read
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, save
 from paramsearch.parameters.words import claim, claimed, error_of
@@ -229,7 +229,7 @@ def run_certify(
                 raise InvalidParameter("--same-change cannot change what a parameter file claims")
             draft = document
         else:
-            draft = parameters(
+            draft = uncertified(
                 document,
                 n=n,
                 eps=eps,

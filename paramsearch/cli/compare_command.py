@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from accounting.base.enclosure import exactly
-from accounting.baselines import Baseline, NonPrivate, Problem
+from accounting.baselines import Baseline, NonPrivate
+from accounting.model.problem import Problem
 from paramsearch.cli.display import progress
 from paramsearch.comparison import everything, shipped
 from paramsearch.files import check_writable, write_atomically
-from paramsearch.generation.generate import Request, generate
+from paramsearch.generation.generate import generate
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.problem import Request
 
 _HEADS = ("mechanism", "RMSE", "messages", "bits", "overhead", "privacy")
 

@@ -12,16 +12,16 @@ from pathlib import Path
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress
-from accounting.model.proof_types import Tier
-from accounting.protocol import LARGEST_VALUE
+from accounting.model.proof_types import LARGEST_VALUE, Tier
 from paramsearch.certification.certify import certify
 from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable, destination
-from paramsearch.generation.generate import Generated, Request, generate
-from paramsearch.generation.real_values import RealProblem, Rounding
+from paramsearch.generation.generate import Generated, generate
+from paramsearch.generation.real_values import RealTarget, Rounding
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, load, save
 from paramsearch.parameters.words import claimed, error_of
+from paramsearch.problem import Request
 from paramsearch.search.central_noise import by_fraction
 
 _INTERRUPTED = 130
@@ -207,34 +207,34 @@ def _point(fraction: float, file: ParameterFile) -> dict[str, float]:
     }
 
 
-def run_real(problem: RealProblem, request: Request, *, output: Path | None, as_json: bool) -> int:
+def run_real(target: RealTarget, request: Request, *, output: Path | None, as_json: bool) -> int:
     """Choose the rounding, then generate for its integers."""
     destination(output, as_json)
     begun = time.monotonic()
     with progress("generate-real") as say:
-        choice = problem.choose(say)
+        choice = target.choose(say)
         asked = replace(
             request,
             max_value=choice.max_value,
             central_fraction=choice.eps_central / request.eps,
-            settings={"values": "real, rounded at random to integers", "mse": problem.mse},
+            settings={"values": "real, rounded at random to integers", "mse": target.mse},
         )
         made = generate(asked, progress=say)
-        usual = problem.paper() if 2 / problem.eps**2 < problem.mse else None
+        usual = target.paper() if 2 / request.eps**2 < target.mse else None
         other = None
-        if usual is not None and usual <= LARGEST_VALUE and usual >= problem.coarsest():
-            other = problem.foretold(usual)
+        if usual is not None and usual <= LARGEST_VALUE and usual >= target.coarsest():
+            other = target.foretold(usual)
     if output is not None:
         save(made.file, output)
     if as_json:
         print(dumps(made.file), end="")
     else:
-        show([*_real_facts(problem, choice, other), *facts(made, output, time.monotonic() - begun)])
+        show([*_real_facts(target, choice, other), *facts(made, output, time.monotonic() - begun)])
     return _INTERRUPTED if made.interrupted else 0
 
 
-def _real_facts(problem: RealProblem, choice: Rounding, other: Rounding | None) -> Iterator[Fact]:
-    rounding, noise = choice.error(problem.n)
+def _real_facts(target: RealTarget, choice: Rounding, other: Rounding | None) -> Iterator[Fact]:
+    rounding, noise = choice.error(target.problem.n)
     yield (
         "values",
         f"real in [0, 1], rounded at random to multiples of 1/{choice.max_value}: send the integer",
@@ -243,7 +243,7 @@ def _real_facts(problem: RealProblem, choice: Rounding, other: Rounding | None) 
         "real error",
         f"RMSE at most {math.sqrt(rounding + noise):.6g} of the sum (rounding "
         f"{math.sqrt(rounding):.4g}, noise {math.sqrt(noise):.4g}); the Laplace mechanism has "
-        f"{math.sqrt(2) / problem.eps:.4g} at eps",
+        f"{math.sqrt(2) / target.problem.eps:.4g} at eps",
     )
     if other is not None:
         yield (

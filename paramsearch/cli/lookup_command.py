@@ -16,7 +16,7 @@ from typing import Any, get_args
 from accounting.base.enclosure import at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.strict_json import read_text
-from accounting.base.validation import whole
+from accounting.base.validation import one_of, whole
 from accounting.model.proof_types import Tier
 from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable
@@ -37,7 +37,7 @@ def run_lookup(table: Path | None, query: Query, *, output: Path | None, as_json
     """The answer on stdout, the file to ``output`` if that is given."""
     if output is not None:
         check_writable(output, "--output")
-    found = Table.open(table).lookup(**asdict(query))
+    found = Table.open(table).lookup(query)
     file = found.file
     if output is not None:
         save(file, output)
@@ -104,8 +104,7 @@ def run_audit_table(
     table: Path | None, *, sample: int | None, seed: int, tier: Tier, as_json: bool
 ) -> int:
     """Prove every file of a table, or some of them, anew; and check that costs are monotone."""
-    if tier not in get_args(Tier):
-        raise InvalidParameter(f"tier = {tier!r}; known: " + ", ".join(get_args(Tier)))
+    one_of("tier", tier, get_args(Tier))
     opened = Table.open(table)
     rows = sorted(opened.rows, key=lambda row: (-row.max_value, row.file))
     if not rows:

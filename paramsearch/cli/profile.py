@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
-from accounting.base.errors import InvalidParameter
+from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import gap_width, not_negative
 from accounting.model.change import Change, in_words
-from accounting.model.configuration import Configuration, load
+from accounting.model.configuration import Proposal, blaming
+from accounting.model.costs import bits_per_message
 from accounting.protocol import Delta, Protocol, monotone
 from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable, write_atomically
+from paramsearch.parameters.documents import read
 from paramsearch.parameters.words import releases_in_words
 
 if TYPE_CHECKING:
@@ -43,8 +45,12 @@ def run(
     """Answer on stdout; returns the exit code."""
     from rich.console import Console
 
-    config = load(path)
-    at = eps if eps is not None else config.eps
+    document = read(path)
+    if not isinstance(document, Proposal):
+        raise InvalidConfiguration(f"{path}: this is a parameter file: paramsearch audit reads it")
+    with blaming(str(path)):
+        config = document.configuration()
+    at = eps if eps is not None else document.eps
     if at is None:
         raise InvalidParameter(f"{path} has no eps; add it to the file or give --eps")
     at = not_negative("eps", at)
@@ -69,11 +75,11 @@ def run(
     curve = None
     if plot is not None:
         curve = _curve(lambda x: answer(x, 0.05, _PLOT_FLOOR).enclosure, at, messages)
-        _draw(plot, config, found, curve)
+        _draw(plot, document, found, curve)
     if as_json:
         print(json.dumps(_machine(found, protocol, curve), allow_nan=False))
     else:
-        show(_person(found, protocol, gap, plot))
+        show(_person(found, protocol, document, gap, plot))
     return 0 if found.met else 3
 
 
@@ -118,7 +124,9 @@ def _machine(
     return out
 
 
-def _person(found: Delta, protocol: Protocol, gap: float, plot: Path | None) -> Iterator[Fact]:
+def _person(
+    found: Delta, protocol: Protocol, claim: Proposal, gap: float, plot: Path | None
+) -> Iterator[Fact]:
     config, whole = protocol.configuration, len(found.changes) != 1
     lower, upper = found.enclosure.lower, found.enclosure.upper
     yield "eps", exactly(found.eps)
@@ -139,24 +147,22 @@ def _person(found: Delta, protocol: Protocol, gap: float, plot: Path | None) -> 
     yield (
         "messages",
         f"{config.noise_messages:,.1f} noise messages over all users, "
-        f"{(symbols - 1).bit_length()} bits each ({symbols:,} symbols)",
+        f"{bits_per_message(symbols)} bits each ({symbols:,} symbols)",
     )
-    if config.delta is not None and config.eps == found.eps and whole:
+    if claim.delta is not None and claim.eps is not None and claim.eps == found.eps and whole:
         verdict = "undecided"
-        if upper <= config.delta:
+        if upper <= claim.delta:
             verdict = "holds"
-        elif lower > config.delta:
+        elif lower > claim.delta:
             verdict = "violated"
-        yield "claim", f"({exactly(config.eps)}, {config.delta!r}): {verdict}"
+        yield "claim", f"({exactly(claim.eps)}, {claim.delta!r}): {verdict}"
     if not found.met:
         yield "note", f"a relative gap of {gap:g} was out of reach", "yellow"
     if plot is not None:
         yield "plot", str(plot)
 
 
-def _draw(
-    path: Path, config: Configuration, found: Delta, curve: list[tuple[float, Enclosure]]
-) -> None:
+def _draw(path: Path, claim: Proposal, found: Delta, curve: list[tuple[float, Enclosure]]) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -180,9 +186,9 @@ def _draw(
     axes.plot(
         [found.eps], [max(found.enclosure.upper, floor)], "o", color="#d55e00", label="evaluated"
     )
-    if config.eps is not None and config.delta is not None:
+    if claim.eps is not None and claim.delta is not None:
         axes.plot(
-            [config.eps], [config.delta], "x", color="black", markersize=8, mew=2, label="claim"
+            [claim.eps], [claim.delta], "x", color="black", markersize=8, mew=2, label="claim"
         )
     axes.set_yscale("log")
     axes.set_ylim(bottom=floor)

@@ -77,8 +77,8 @@ def generate(
     Adjacency is substitution: one user's input changes from any value to any other.
     """
     from paramsearch.cli.generate_command import run_generate
-    from paramsearch.generation.generate import Method, Request
-    from paramsearch.search import target
+    from paramsearch.problem import Method, Request
+    from paramsearch.problem import Objective as Objective_
 
     check_same_change(same_change, releases)
     request = Request(
@@ -88,7 +88,7 @@ def generate(
         max_value=max_value,
         central_fraction=central_fraction,
         max_rmse=max_rmse,
-        objective=cast("target.Objective", objective),
+        objective=cast("Objective_", objective),
         method=cast("Method", method),
         releases=releases,
         same_change=same_change,
@@ -123,7 +123,7 @@ def pareto(
 ) -> None:
     """Messages against error: a certified file for each central fraction from 0.05 to 0.99."""
     from paramsearch.cli.generate_command import FRACTIONS, run_pareto
-    from paramsearch.generation.generate import Request
+    from paramsearch.problem import Request
 
     request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
     fractions = sorted(set(fraction or FRACTIONS))
@@ -151,8 +151,8 @@ def generate_real(
 ) -> None:
     """For real values in [0, 1]: choose the rounding and the central noise for the fewest bits."""
     from paramsearch.cli.generate_command import run_real
-    from paramsearch.generation.generate import Request
-    from paramsearch.generation.real_values import RealProblem
+    from paramsearch.generation.real_values import RealTarget
+    from paramsearch.problem import Request
 
     request = Request(
         n=n,
@@ -164,7 +164,7 @@ def generate_real(
         tries=tries,
         budget=math.inf if budget is None else budget,
     )
-    problem = RealProblem.of(n=n, eps=eps, delta=delta, zeta=zeta, max_rmse=max_rmse)
+    problem = RealTarget.of(request, zeta=zeta, max_rmse=max_rmse)
     raise typer.Exit(run_real(problem, request, output=output, as_json=json))
 
 
@@ -185,7 +185,7 @@ def compare(
     json: Machine = False,
 ) -> None:
     """Error, messages and bits per user beside the central mechanisms, IKOS, RAPPOR and others."""
-    from accounting.baselines import Problem
+    from accounting.model.problem import Problem
     from paramsearch.cli.compare_command import run_compare
 
     raise typer.Exit(
@@ -232,8 +232,8 @@ def generate_sparse(
     """
     from accounting.base.errors import InvalidParameter
     from paramsearch.cli.generate_command import run_generate
-    from paramsearch.generation.generate import Request
-    from paramsearch.search import target
+    from paramsearch.problem import Objective as Objective_
+    from paramsearch.problem import Request
 
     if dimension < 2:
         raise InvalidParameter(
@@ -247,7 +247,7 @@ def generate_sparse(
         max_value=max_value,
         central_fraction=central_fraction,
         max_rmse=max_rmse,
-        objective=cast("target.Objective", objective),
+        objective=cast("Objective_", objective),
         releases=releases,
         same_change=same_change,
         honest=honest,

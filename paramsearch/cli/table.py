@@ -68,10 +68,17 @@ def lookup(
     A file for a smaller eps or delta, or for larger inputs, serves, too. Files are for one release.
     """
     from paramsearch.cli.lookup_command import run_lookup
-    from paramsearch.search import target
+    from paramsearch.problem import Objective
     from paramsearch.tables.lookup import Query
 
-    query = Query(n, eps, delta, max_value, max_rmse, cast("target.Objective", objective))
+    query = Query(
+        n=n,
+        eps=eps,
+        delta=delta,
+        max_value=max_value,
+        max_rmse=max_rmse,
+        objective=cast("Objective", objective),
+    )
     raise typer.Exit(run_lookup(table, query, output=output, as_json=json))
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import islice
 
 from accounting.base.errors import InvalidParameter
+from accounting.model.costs import bits_per_message
 from paramsearch.parameters.parameter_file import ParameterFile
 
 Message = tuple[int, int]
@@ -36,7 +37,7 @@ class Codec:
 
     @property
     def bits(self) -> int:
-        return max(1, (self.symbols - 1).bit_length())
+        return bits_per_message(self.symbols)
 
     @cached_property
     def _index(self) -> dict[int, int]:

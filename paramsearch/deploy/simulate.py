@@ -21,13 +21,12 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import cores
-from accounting.base.validation import whole
+from accounting.base.validation import one_of, share, whole
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.participation import part_of, refuse, too_few_users
 from paramsearch.deploy.randomizer import Noise, Randomizer
-from paramsearch.parameters.honest_fraction import fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 
 Way = Literal["users", "aggregate"]
@@ -54,12 +53,8 @@ class Plan:
     allow_few: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("path", self.path, get_args(Way)),
-            ("values", self.values, get_args(Values)),
-        ):
-            if value not in known:
-                raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))
+        one_of("path", self.path, get_args(Way))
+        one_of("values", self.values, get_args(Values))
         whole("users", self.users, least=1)
         if self.users > MOST_USERS[self.path]:
             raise InvalidParameter(
@@ -68,7 +63,7 @@ class Plan:
             )
         whole("runs", self.runs, least=1)
         whole("seed", self.seed, least=0)
-        object.__setattr__(self, "honest", fraction(self.honest))
+        object.__setattr__(self, "honest", share("honest", self.honest))
         refuse(too_few_users(self.file, self.noisy_users), allowed=self.allow_few)
         events = Noise(self.file).rate * self.users / self.file.problem.n
         if events > _MOST_EVENTS:

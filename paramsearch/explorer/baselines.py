@@ -19,10 +19,10 @@ from accounting.baselines import (
     Baseline,
     DiscreteLaplace,
     FragmentedRappor,
-    Problem,
     RandomizedResponse,
     SplitAndMix,
 )
+from accounting.model.problem import Problem
 from paramsearch.comparison import of_the_paper
 
 RESPONSE_USERS = 1_000_000
@@ -66,9 +66,8 @@ def _published(axes: Axes, progress: Progress) -> dict[str, Any]:
     for top in axes.max_value:  # t' is found once for each, the long part
         progress(f"the paper's parameters for max_value {top:,}")
         for eps, delta, fraction in product(axes.eps, axes.delta, axes.central_fraction):
-            for line, numbers in zip(
-                found, _noises(Problem(axes.n[0], eps, delta, top), fraction), strict=True
-            ):
+            problem = Problem(n=axes.n[0], eps=eps, delta=delta, max_value=top)
+            for line, numbers in zip(found, _noises(problem, fraction), strict=True):
                 line.append(numbers)
     names = "max_value", "eps", "delta", "central_fraction"
     return {
@@ -89,8 +88,10 @@ def _noises(problem: Problem, fraction: float) -> list[Numbers]:
 
 
 def _split_and_mix(axes: Axes) -> dict[str, Any]:
-    stops = product(axes.n, axes.eps, axes.delta, axes.max_value)
-    every = (_numbers(SplitAndMix(Problem(*stop))) for stop in stops)
+    every = (
+        _numbers(SplitAndMix(Problem(n=n, eps=eps, delta=delta, max_value=top)))
+        for n, eps, delta, top in product(axes.n, axes.eps, axes.delta, axes.max_value)
+    )
     return _columns(("n", "eps", "delta", "max_value"), _PER_USER, every)
 
 
@@ -98,9 +99,9 @@ def _rappor(axes: Axes, progress: Progress) -> dict[str, Any]:
     rows = []
     for n, eps, delta in product(axes.n, axes.eps, axes.delta):
         progress(f"fragmented RAPPOR for n = {n:,}")
-        first = FragmentedRappor(Problem(n, eps, delta, 1))
+        first = FragmentedRappor(Problem(n=n, eps=eps, delta=delta, max_value=1))
         for top in axes.max_value:
-            mechanism = FragmentedRappor(Problem(n, eps, delta, top))
+            mechanism = FragmentedRappor(Problem(n=n, eps=eps, delta=delta, max_value=top))
             with suppress(*_NONE):  # the flip probability is that of any max_value: found once
                 mechanism.__dict__["flip"] = first.flip
             rows.append(_numbers(mechanism))
@@ -111,13 +112,14 @@ def _response(axes: Axes, progress: Progress) -> dict[str, Any]:
     rows = []
     for eps, delta, top in product(axes.eps, axes.delta, axes.max_value):
         progress(f"randomized response for eps = {eps:g}")
-        rows.append(_numbers(RandomizedResponse(Problem(RESPONSE_USERS, eps, delta, top))))
+        problem = Problem(n=RESPONSE_USERS, eps=eps, delta=delta, max_value=top)
+        rows.append(_numbers(RandomizedResponse(problem)))
     return _columns(("eps", "delta", "max_value"), _PER_USER, rows)
 
 
 def _central(axes: Axes) -> dict[str, Any]:
     every = (
-        DiscreteLaplace(Problem(axes.n[0], eps, axes.delta[0], top))
+        DiscreteLaplace(Problem(n=axes.n[0], eps=eps, delta=axes.delta[0], max_value=top))
         for eps, top in product(axes.eps, axes.max_value)
     )
     return _columns(("eps", "max_value"), _PER_USER, map(_numbers, every))

@@ -14,7 +14,7 @@ from accounting.base import strict_json
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.progress import Progress, silent
-from accounting.baselines.central import discrete_laplace_mse
+from accounting.model.costs import discrete_laplace_variance
 from paramsearch.explorer.baselines import RESPONSE_USERS, Axes, others
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import from_json
@@ -91,7 +91,7 @@ def _errors(axes: Axes, rows: tuple[Row, ...]) -> list[str]:
         known[place] = max(known.get(place, 0.0), row.rmse)
     found = []
     for eps, top, fraction in product(axes.eps, axes.max_value, axes.central_fraction):
-        ideal = math.sqrt(discrete_laplace_mse(fraction * eps / top))
+        ideal = math.sqrt(discrete_laplace_variance(fraction * eps / top))
         found.append(at_most(max(ideal, known.get((eps, top, fraction), 0.0))))
     return found
 

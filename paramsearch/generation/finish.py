@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,14 +18,12 @@ from accounting.base.errors import Undecided, Violated
 from accounting.base.progress import Progress, silent
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.evaluate import evaluate
-from accounting.model.configuration import Configuration, Proposal
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.proof_types import Tier
 from accounting.protocol import Protocol
 from paramsearch.certification.certify import certify
-from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.search.noise_model import Model
+from paramsearch.problem import Request
+from paramsearch.search.noise.noise_model import Model
 
 _MARGIN = 4e-4
 """The bounds of the worst pairs come to lie this far below delta."""
@@ -39,19 +36,8 @@ _REPAIR = 2e-4
 """Relative increase of all means where a certificate missed delta by little."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """What the file is for, besides the target of the search."""
-
-    n: int
-    honest: float = 1.0
-    tier: Tier = "auto"
-    seed: int | None = None
-    settings: dict[str, Any] | None = None
-
-
 def finished(
-    model: Model, x: FloatArray, order: Order, progress: Progress = silent
+    model: Model, x: FloatArray, request: Request, progress: Progress = silent
 ) -> tuple[ParameterFile, FloatArray]:
     """The certified file, and the noise in it as parameters of the model."""
     x = calibrated(model, x)
@@ -59,7 +45,7 @@ def finished(
     for attempt in range(_REPAIRS):
         moved = x + np.array([[more], [0.0]])
         try:
-            file = certify(proposed(model, moved, order), tier=order.tier, progress=progress)
+            file = certify(proposed(model, moved, request), tier=request.tier, progress=progress)
         except Violated:
             more += _REPAIR * 2**attempt
         except Undecided:
@@ -69,46 +55,20 @@ def finished(
         else:
             return file, moved
     raise Undecided(
-        f"after {_REPAIRS} repairs delta = {model.target.delta!r} is still missed; this problem "
-        "defeats the estimates of the search: ask for a larger delta, or report it"
+        f"after {_REPAIRS} repairs delta = {model.target.problem.delta!r} is still missed; this "
+        "problem defeats the estimates of the search: ask for a larger delta, or report it"
     )
 
 
-def configuration(model: Model, x: FloatArray) -> Configuration:
-    means, rs = np.exp(x)
-    atoms = [
-        (elements, NegativeBinomial.from_mean(mean=float(mean), r=float(r)))
-        for elements, mean, r in zip(model.family.atoms, means, rs, strict=True)
-    ]
-    target = model.target
-    return Configuration.of(
-        target.max_value, atoms, eps_central=target.eps_central, dimension=target.dimension
-    )
-
-
-def proposed(model: Model, x: FloatArray, order: Order) -> ParameterFile:
+def proposed(model: Model, x: FloatArray, request: Request) -> ParameterFile:
     """The deployable rationals, not certified."""
-    target = model.target
-    atoms = []
-    for elements, noise in configuration(model, x).noise.items():
-        (part,) = noise.parts
-        atoms.append((elements, part.r, part.p))
-    proposal = Proposal(
-        target.max_value,
-        tuple(atoms),
-        target.eps_central,
-        target.eps,
-        target.delta,
-        order.n,
-        target.dimension,
-    )
-    return parameters(
-        proposal,
-        releases=target.releases,
-        same_change=target.same_change,
-        honest=order.honest,
-        seed=order.seed,
-        settings=order.settings,
+    return uncertified(
+        model.proposal(x),
+        releases=request.releases,
+        same_change=request.same_change,
+        honest=request.honest,
+        seed=request.seed,
+        settings=dict(request.settings),
     )
 
 
@@ -116,10 +76,10 @@ def worst_bounds(
     model: Model, x: FloatArray, pairs: IntArray | None, gap: float
 ) -> tuple[FloatArray, FloatArray]:
     """Rigorous bounds of delta of some pairs, or all; the worst one to a relative gap."""
-    whole = Protocol(configuration(model, x))
+    whole = Protocol(model.configuration(x))
     workload = replace(model.workload, noises=whole.noises)
     part = workload if pairs is None else workload.subset(pairs)
-    found = evaluate(part, model.target.eps, gap=gap)
+    found = evaluate(part, model.target.problem.eps, gap=gap)
     return found.lower, found.upper
 
 
@@ -128,7 +88,7 @@ def calibrated(model: Model, x: FloatArray) -> FloatArray:
 
     Estimates choose the pairs; a look at all of them with rigorous bounds adds what they missed.
     """
-    if model.target.any_sequence:
+    if model.target.problem.any_sequence:
         return _scaled(model, x, lambda moved: _any_sequence(model, moved), _ANY_MARGIN)
     excess = model.excess(x)
     pairs = np.argsort(-excess)[:_MOST_PAIRS]
@@ -136,7 +96,7 @@ def calibrated(model: Model, x: FloatArray) -> FloatArray:
     for _ in range(4):
         x = _scaled(model, x, lambda moved: _of_pairs(model, moved, pairs), _MARGIN)
         upper = worst_bounds(model, x, None, 0.01)[1]
-        missed = np.setdiff1d(np.flatnonzero(upper > model.target.delta), pairs)
+        missed = np.setdiff1d(np.flatnonzero(upper > model.target.problem.delta), pairs)
         if not len(missed):
             break
         pairs = np.concatenate([pairs, missed[np.argsort(-upper[missed])][:_MOST_PAIRS]])
@@ -148,15 +108,15 @@ def _of_pairs(model: Model, x: FloatArray, pairs: IntArray) -> float:
 
 
 def _any_sequence(model: Model, x: FloatArray) -> float:
-    target = model.target
-    one = Protocol(configuration(model, x)).workload
-    return sequence_bounds(one, one, target.eps, target.releases, gap=_ANY_GAP).upper
+    problem = model.target.problem
+    one = Protocol(model.configuration(x)).workload
+    return sequence_bounds(one, one, problem.eps, problem.releases, gap=_ANY_GAP).upper
 
 
 def _scaled(
     model: Model, x: FloatArray, bound: Callable[[FloatArray], float], margin: float
 ) -> FloatArray:
-    goal = math.log(model.target.delta) + math.log1p(-margin)
+    goal = math.log(model.target.problem.delta) + math.log1p(-margin)
     slope = 15.0
     last: tuple[float, float] | None = None
     for _ in range(14):

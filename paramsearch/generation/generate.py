@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any
 
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import positive, probability, whole
 from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
-from accounting.model.configuration import dimension_of
 from accounting.model.family import Family
-from accounting.model.proof_types import MOST_RELEASES, Tier
-from accounting.protocol import LARGEST_VALUE, Protocol
+from accounting.protocol import Protocol
 from paramsearch.certification.certify import certify
-from paramsearch.generation.finish import Order, configuration, finished
+from paramsearch.generation.finish import finished
 from paramsearch.generation.optimality import Useless, useless_moves
-from paramsearch.parameters.assembly import parameters
-from paramsearch.parameters.honest_fraction import fraction
+from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.search import central_noise as central
-from paramsearch.search import hub_families as hubs
-from paramsearch.search.family_draft import Draft
+from paramsearch.problem import Request
+from paramsearch.search import central_noise
+from paramsearch.search.families import hub_families
+from paramsearch.search.families.family_draft import Draft
 from paramsearch.search.family_search import Budget, Candidate, Search, Start
-from paramsearch.search.noise_model import Model
-from paramsearch.search.noise_optimizer import minimise
-from paramsearch.search.sequence_noise import descended
-from paramsearch.search.target import Objective, Target
+from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.noise_optimizer import minimise
+from paramsearch.search.noise.sequence_noise import descended
+from paramsearch.search.target import Target
 
-Method = Literal["search", "dominance", "theorem"]
-DEFAULT_TRIES = 80
-_LARGEST_EPS = 100.0
-_SMALLEST_DELTA = 1e-30
-_MOST_SAME = 1_000_000
 _MIXINGS, _ROUGH = 3, 0.02
 """How often the changes that may follow each other are chosen anew, and the gap of the bounds that
 says by how much adaptive sequences exceed fixed ones."""
@@ -47,84 +38,19 @@ _SMALL = 24
 """max_value of the problems by which a central noise is judged."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a person asks for; checked when it is made."""
-
-    n: int
-    eps: float
-    delta: float
-    max_value: int
-    central_fraction: float | None = None
-    max_rmse: float | None = None
-    objective: Objective = "messages"
-    method: Method = "search"
-    releases: int = 1
-    same_change: bool = False
-    """Whether ``releases`` are for one change made in all of them, instead of any changes."""
-    honest: float = 1.0
-    seed: int = 0
-    tries: int = DEFAULT_TRIES
-    budget: float = math.inf
-    tier: Tier = "auto"
-    dimension: int = 1
-    """More than 1: vectors with at most one non-zero coordinate; only method ``search``."""
-    cold: bool = False
-    """Do not start from the table that comes with this package."""
-    settings: Mapping[str, str | float | int] = field(default_factory=dict)
-    """To be kept in the file's provenance."""
-
-    def __post_init__(self) -> None:
-        whole("n", self.n, least=1)
-        if positive("eps", self.eps) > _LARGEST_EPS:
-            raise InvalidParameter(f"eps = {self.eps:g} must be at most {_LARGEST_EPS:g}")
-        if probability("delta", self.delta) < _SMALLEST_DELTA:
-            raise InvalidParameter(f"delta = {self.delta:g} must be at least {_SMALLEST_DELTA:g}")
-        whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
-        object.__setattr__(self, "same_change", self.same_change and self.releases > 1)
-        most = _MOST_SAME if self.same_change else MOST_RELEASES
-        whole("releases", self.releases, least=1, most=most)
-        dimension_of(self.dimension)
-        whole("seed", self.seed, least=0)
-        whole("tries", self.tries, least=1)
-        fraction(self.honest)
-        if self.budget <= 0 or math.isnan(self.budget):
-            raise InvalidParameter(f"budget = {self.budget:g} seconds must be greater than 0")
-        for name, value, known in (
-            ("objective", self.objective, get_args(Objective)),
-            ("method", self.method, get_args(Method)),
-            ("tier", self.tier, get_args(Tier)),
-        ):
-            if value not in known:
-                raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))
-        if self.central_fraction is not None and self.max_rmse is not None:
-            raise InvalidParameter("give either a central fraction or a max rmse, not both")
-        if self.dimension > 1 and self.method != "search":
-            raise InvalidParameter(f"method = {self.method!r} is for integers, not for vectors")
-
-    def target(self) -> Target:
-        """The problem of the search; finding the central noise may need small searches itself."""
-        # a value that moves to another coordinate is two changes at once
-        changes = self.releases * min(self.dimension, 2)
-        largest = central.largest_central(
-            eps=self.eps, delta=self.delta, max_value=self.max_value, changes=changes
-        )
-        share = 0.9 if self.central_fraction is None else self.central_fraction
-        target = Target(
-            self.max_value,
-            self.eps,
-            self.delta,
-            central.by_fraction(share, largest),
-            self.n,
-            self.releases,
-            self.objective,
-            self.dimension,
-            self.same_change,
-        )
-        if self.max_rmse is None:
-            return target
-        least = central.by_rmse(self.max_rmse, self.max_value, largest, self.honest)
-        return replace(target, eps_central=_cheapest_central(target, least, largest))
+def target_of(request: Request) -> Target:
+    """The target of the search; finding its central noise may need small searches itself."""
+    # a value that moves to another coordinate is two changes at once
+    changes = request.releases * request.changed_coordinates
+    largest = central_noise.largest_central(
+        eps=request.eps, delta=request.delta, max_value=request.max_value, changes=changes
+    )
+    fraction = 0.9 if request.central_fraction is None else request.central_fraction
+    target = Target(request, central_noise.by_fraction(fraction, largest), request.objective)
+    if request.max_rmse is None:
+        return target
+    least = central_noise.by_rmse(request.max_rmse, request.max_value, largest, request.honest)
+    return replace(target, eps_central=_cheapest_central(target, least, largest))
 
 
 def _cheapest_central(target: Target, least: float, largest: float) -> float:
@@ -133,8 +59,8 @@ def _cheapest_central(target: Target, least: float, largest: float) -> float:
     sizes = [least]
     while sizes[-1] * 1.4 < 0.6 * largest:
         sizes.append(sizes[-1] * 1.4)
-    small = replace(target, max_value=min(target.max_value, _SMALL))
-    return min(sizes, key=lambda size: hubs.foretold(replace(small, eps_central=size)))
+    small = target.at(min(target.problem.max_value, _SMALL))
+    return min(sizes, key=lambda size: hub_families.foretold(replace(small, eps_central=size)))
 
 
 @dataclass(frozen=True)
@@ -176,7 +102,7 @@ def generate(
 def _generate(
     request: Request, resume: ParameterFile | None, near: bool, progress: Progress
 ) -> Generated:
-    target = request.target()
+    target = target_of(request)
     if request.method != "search":
         return _by_the_paper(request, target, progress)
     if resume is None and not request.cold:
@@ -205,10 +131,10 @@ def _similar(request: Request, target: Target, progress: Progress) -> ParameterF
 
     try:
         return Table.open().nearest(
-            eps=target.eps,
-            delta=target.delta,
-            max_value=target.max_value,
-            central_fraction=target.eps_central / target.eps * min(request.dimension, 2),
+            eps=target.problem.eps,
+            delta=target.problem.delta,
+            max_value=target.problem.max_value,
+            central_fraction=target.eps_central / target.problem.eps * min(request.dimension, 2),
         )
     except (InvalidConfiguration, OSError) as error:
         progress(f"without the package's table: {error}")
@@ -223,20 +149,20 @@ def _by_the_paper(request: Request, target: Target, progress: Progress) -> Gener
     else:
         proposal = paper.refined(target, progress=progress)
     progress("certifying")
-    uncertified = parameters(
+    file = uncertified(
         proposal,
         honest=request.honest,
         settings={"method": request.method},
     )
     tier = "light" if request.tier == "auto" else request.tier
-    return Generated(certify(uncertified, tier=tier, progress=progress), None, ())
+    return Generated(certify(file, tier=tier, progress=progress), None, ())
 
 
 def _start(file: ParameterFile, target: Target) -> Start:
     """The family and noise of a file, without what only larger values need."""
-    top = file.problem.max_value
-    if top < target.max_value:
-        raise InvalidParameter(f"the file to resume has max_value {top}, not {target.max_value}")
+    top, wanted = file.problem.max_value, target.problem.max_value
+    if top < wanted:
+        raise InvalidParameter(f"the file to resume has max_value {top}, not {wanted}")
     atoms = tuple(entry.atom for entry in file.atoms)
     if len(set(atoms)) < len(atoms):
         raise InvalidParameter(
@@ -249,7 +175,7 @@ def _start(file: ParameterFile, target: Target) -> Start:
         value_of[index]: (math.log(entry.mean), math.log(entry.r))
         for index, entry in enumerate(file.atoms)
     }
-    draft = Draft.of(target.max_value, Draft.from_family(family).parts)
+    draft = Draft.of(target.problem.max_value, Draft.from_family(family).parts)
     assert draft is not None
     return Start(draft, noise)
 
@@ -261,20 +187,21 @@ def _polished(best: Candidate) -> Candidate:
     far, and with so much less for fixed sequences as adaptive ones exceed them there.
     """
     target = best.model.target
-    for _ in range(_MIXINGS if target.any_sequence and target.releases <= _FEW else 0):
-        one = Protocol(configuration(best.model, best.solution.x))
-        question = (target.eps, target.releases)
+    problem = target.problem
+    for _ in range(_MIXINGS if problem.any_sequence and problem.releases <= _FEW else 0):
+        one = Protocol(best.model.configuration(best.solution.x))
+        question = (problem.eps, problem.releases)
         kinds = kinds_of_changes(one.workload, *question)
         reached = sequence_bounds(one.workload, one.workload, *question, gap=_ROUGH).upper
         target = replace(
             target,
             mixed=tuple(one.changes[q] for q in kinds),
-            share=target.share * min(1.0, max(0.01, target.delta / reached)),
+            share=target.share * min(1.0, max(0.01, target.problem.delta / reached)),
         )
         model = Model(best.model.family, target)
         solution = minimise(model, best.solution.x, tolerance=1e-4, steps=30)
         best = replace(best, model=model, solution=solution)
-    if target.any_sequence:
+    if target.problem.any_sequence:
         return _against_any(best)
     solution = minimise(best.model, best.solution.x, tolerance=1e-5, steps=30)
     return replace(best, solution=solution) if solution.messages < best.solution.messages else best
@@ -306,15 +233,15 @@ def _finish(
     }
     if interrupted or cut_short:
         settings["ended_by"] = "interrupt" if interrupted else "budget"
-    order = Order(request.n, request.honest, request.tier, request.seed, settings)
+    request = replace(request, settings=settings)
     progress("certifying")
     try:
-        file, x = finished(best.model, best.solution.x, order, progress=progress)
+        file, x = finished(best.model, best.solution.x, request, progress=progress)
     except InvalidParameter as error:
         raise Undecided(
             f"the search ended outside the range of the evaluators ({error}); take a larger eps or "
             "a smaller fraction of it"
         ) from error
     hurried = near or interrupted or cut_short
-    useless = None if hurried else useless_moves(best.model, x, order, progress=progress)
+    useless = None if hurried else useless_moves(best.model, x, request, progress=progress)
     return Generated(file, useless, tuple(search.ends), interrupted, cut_short)

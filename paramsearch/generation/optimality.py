@@ -17,8 +17,9 @@ from accounting.base.arrays import FloatArray
 from accounting.base.progress import Progress, silent
 from accounting.notary.notary import Notary
 from paramsearch.certification.certify import claimed
-from paramsearch.generation.finish import Order, proposed, worst_bounds
-from paramsearch.search.noise_model import Model
+from paramsearch.generation.finish import proposed, worst_bounds
+from paramsearch.problem import Request
+from paramsearch.search.noise.noise_model import Model
 
 _STEP = 0.01
 _LOG_STEP = math.log1p(-_STEP)
@@ -39,15 +40,15 @@ class Useless:
 
 
 def useless_moves(
-    model: Model, x: FloatArray, order: Order, progress: Progress = silent
+    model: Model, x: FloatArray, request: Request, progress: Progress = silent
 ) -> Useless | None:
     """None where every single proof would take too long."""
     target = model.target
-    if target.any_sequence:
-        if target.releases * target.max_value > _MOST_ANY:
+    if target.problem.any_sequence:
+        if target.problem.releases * target.problem.max_value > _MOST_ANY:
             return None
         return _counted(
-            model, x, lambda moved, *_: _any_sequence_breaks(model, moved, order), progress
+            model, x, lambda moved, *_: _any_sequence_breaks(model, moved, request), progress
         )
     excess = model.excess(x)
     near = np.flatnonzero(excess > excess.max() - 0.3)
@@ -58,17 +59,17 @@ def useless_moves(
         rise = _LOG_STEP * (gradient[:, 0, atom] + with_r * gradient[:, 1, atom])
         pairs = near[np.argsort(-(excess[near] + rise))[:_PAIRS]]
         lower, _ = worst_bounds(model, moved, pairs, _GAP)
-        return bool(lower.max() > target.delta)
+        return bool(lower.max() > target.problem.delta)
 
     return _counted(model, x, breaks, progress)
 
 
-def _any_sequence_breaks(model: Model, x: FloatArray, order: Order) -> bool:
+def _any_sequence_breaks(model: Model, x: FloatArray, request: Request) -> bool:
     """By the notary, whose lower bounds are of adaptive sequences."""
-    file = proposed(model, x, order)
-    notary = Notary(claimed(file), model.target.releases)
-    found = notary.enclose(model.target.eps, gap=1e-3, claim=model.target.delta)
-    return found.enclosure.lower > model.target.delta
+    file = proposed(model, x, request)
+    notary = Notary(claimed(file), model.target.problem.releases)
+    found = notary.enclose(model.target.problem.eps, gap=1e-3, claim=model.target.problem.delta)
+    return found.enclosure.lower > model.target.problem.delta
 
 
 def _counted(

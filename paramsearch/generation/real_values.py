@@ -14,13 +14,15 @@ max_value = ceil(eps/2 sqrt(n / zeta)).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import positive, real
-from accounting.protocol import LARGEST_VALUE
-from paramsearch.search import hub_families as hubs
+from accounting.base.validation import positive, probability
+from accounting.model.costs import bits_per_message, discrete_laplace_variance
+from accounting.model.problem import Problem
+from accounting.model.proof_types import LARGEST_VALUE
+from paramsearch.search.families import hub_families
 from paramsearch.search.target import Target
 
 _SMALL = 24
@@ -43,55 +45,57 @@ class Rounding:
     def error(self, n: int) -> tuple[float, float]:
         """The variances of rounding (at most) and of the noise, in units of the values."""
         step = self.eps_central / self.max_value
-        noise = 0.5 / math.sinh(step / 2) ** 2
+        noise = discrete_laplace_variance(step)
         return n / (4 * self.max_value**2), noise / self.max_value**2
 
 
 @dataclass(frozen=True)
-class RealProblem:
-    """An error ``mse`` in units of the values."""
+class RealTarget:
+    """The sum of values in [0, 1] with a mean squared error of at most ``mse``.
 
-    n: int
-    eps: float
-    delta: float
+    The max_value of the ``problem`` is that of the values, 1; it says nothing about the rounding.
+    """
+
+    problem: Problem
     mse: float
 
     @staticmethod
-    def of(
-        *, n: int, eps: float, delta: float, zeta: float | None, max_rmse: float | None
-    ) -> RealProblem:
-        """``zeta``: as the Laplace mechanism with (1 - zeta) eps."""
+    def of(problem: Problem, *, zeta: float | None, max_rmse: float | None) -> RealTarget:
+        """``zeta`` allows the error of the Laplace mechanism with (1 - zeta) eps."""
         if (zeta is None) == (max_rmse is None):
             raise InvalidParameter("give either zeta or max rmse")
         if zeta is not None:
-            share = real("zeta", zeta)
-            if not 0 < share < 1:
-                raise InvalidParameter(f"zeta = {share:g} must lie strictly between 0 and 1")
-            return RealProblem(n, eps, delta, 2 / ((1 - share) * positive("eps", eps)) ** 2)
-        assert max_rmse is not None
-        return RealProblem(n, eps, delta, positive("max rmse", max_rmse) ** 2)
+            rest = 1 - probability("zeta", zeta)
+            return RealTarget(problem, 2 / (rest * problem.eps) ** 2)
+        return RealTarget(problem, positive("max rmse", max_rmse) ** 2)
 
     def eps_central(self, max_value: int) -> float:
         """The smallest eps* that the error allows at this rounding; infinite if none does."""
-        variance = self.mse * max_value**2 - self.n / 4
+        variance = self.mse * max_value**2 - self.problem.n / 4
         if variance <= 0:
             return math.inf
         return 2 * max_value * math.asinh(1 / math.sqrt(2 * variance))
 
     def coarsest(self) -> int:
         """The smallest max_value that leaves the atoms a part of eps."""
+        problem = self.problem
+
+        def too_coarse(max_value: int) -> bool:
+            return self.eps_central(max_value) > _MOST_SHARE * problem.eps
+
         low, high = 0, 1
-        while high <= LARGEST_VALUE and self.eps_central(high) > _MOST_SHARE * self.eps:
+        while high <= LARGEST_VALUE and too_coarse(high):
             low, high = high, 2 * high
-        if high > LARGEST_VALUE and self.eps_central(LARGEST_VALUE) > _MOST_SHARE * self.eps:
-            least = math.sqrt(self.n / (4 * LARGEST_VALUE**2) + 2 / self.eps**2)
+        if high > LARGEST_VALUE and too_coarse(LARGEST_VALUE):
+            least = math.sqrt(problem.n / (4 * LARGEST_VALUE**2) + 2 / problem.eps**2)
             raise InvalidParameter(
-                f"an RMSE of {math.sqrt(self.mse):.4g} is out of reach for n = {self.n:,} values "
-                f"rounded to at most {LARGEST_VALUE} steps; about {1.02 * least:.4g} is possible"
+                f"an RMSE of {math.sqrt(self.mse):.4g} is out of reach for n = {problem.n:,} "
+                f"values rounded to at most {LARGEST_VALUE} steps; about {1.02 * least:.4g} is "
+                "possible"
             )
         while high - low > 1:
             middle = (low + high) // 2
-            if self.eps_central(middle) > _MOST_SHARE * self.eps:
+            if too_coarse(middle):
                 low = middle
             else:
                 high = middle
@@ -101,22 +105,22 @@ class RealProblem:
         """What a rounding will cost, from a small problem with the same slack."""
         eps_central = self.eps_central(max_value)
         small = min(max_value, _SMALL)
-        target = Target(small, self.eps, self.delta, eps_central, self.n)
-        messages = hubs.foretold(target) * (max_value / small) ** _GROWTH
+        target = Target(replace(self.problem, max_value=small), eps_central)
+        messages = hub_families.foretold(target) * (max_value / small) ** _GROWTH
         alphabet = max_value + 2 + 2 * math.log(max_value)
         return Rounding(
             max_value,
             eps_central,
             messages,
-            math.ceil(math.log2(alphabet)) * (1 + messages / self.n),
+            bits_per_message(math.ceil(alphabet)) * (1 + messages / self.problem.n),
         )
 
     def paper(self) -> int:
         """ceil(eps/2 sqrt(n / zeta)) for the zeta that this error amounts to."""
-        zeta = 1 - math.sqrt(2 / self.mse) / self.eps
+        zeta = 1 - math.sqrt(2 / self.mse) / self.problem.eps
         if zeta <= 0:
             raise InvalidParameter("the error is below that of the central Laplace mechanism")
-        return math.ceil(self.eps / 2 * math.sqrt(self.n / zeta))
+        return math.ceil(self.problem.eps / 2 * math.sqrt(self.problem.n / zeta))
 
     def choose(self, progress: Progress = silent) -> Rounding:
         """The rounding with the fewest bits per user, as foretold."""

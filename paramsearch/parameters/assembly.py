@@ -14,11 +14,12 @@ from accounting.base.errors import (
     InvalidConfiguration,
     InvalidParameter,
 )
-from accounting.base.validation import not_negative, probability, whole
+from accounting.base.validation import not_negative, probability, share, whole
 from accounting.model.configuration import Proposal
+from accounting.model.costs import bits_per_message
 from accounting.model.family import Atom
 from accounting.model.mechanism import ExactCentral, ExactNoise
-from paramsearch.parameters.honest_fraction import as_written, fraction
+from paramsearch.parameters.honest_fraction import as_written
 from paramsearch.parameters.parameter_file import (
     AtomNoise,
     CentralNoise,
@@ -42,7 +43,7 @@ _CENTRAL_RATE_BITS = 192
 """Fractional bits of the central rate, whose deviation from NB(1, q) is paid for in delta."""
 
 
-def parameters(
+def uncertified(
     proposal: Proposal,
     *,
     n: int | None = None,
@@ -70,14 +71,14 @@ def parameters(
             delta=probability("delta", _given("delta", delta, proposal.delta)),
             adjacency="substitution",
             releases=whole("releases", releases, least=1),
-            honest=fraction(honest),
+            honest=share("honest", honest),
         )
-    share = as_written(problem.honest)
+    fraction = as_written(problem.honest)
     with precision(_BITS):
         q = min(
             above((-ball(Fraction(proposal.eps_central) / proposal.max_value)).exp()), _BELOW_ONE
         )
-        central_rate = -(1 - ball(Fraction(q))).log() / ball(share)
+        central_rate = -(1 - ball(Fraction(q))).log() / ball(fraction)
         central = ExactCentral(p=Fraction(q), rate=_up(central_rate, _CENTRAL_RATE_BITS))
         atoms = []
         listed: dict[tuple[Atom, float], Fraction] = {}
@@ -85,7 +86,7 @@ def parameters(
             if r > 0 and p > 0:  # otherwise there is nothing to sample
                 listed[elements, p] = listed.get((elements, p), Fraction(0)) + Fraction(r)
         for (elements, p), whole_r in listed.items():
-            rate = ball(whole_r) * -(1 - ball(p)).log() / ball(share)
+            rate = ball(whole_r) * -(1 - ball(p)).log() / ball(fraction)
             digits = _RATE_BITS - math.frexp(float(rate.mid()))[1]
             atoms.append((elements, ExactNoise(p=Fraction(p), rate=_up(rate, digits))))
     return assemble(
@@ -149,7 +150,7 @@ def assemble(
                 )
             )
         alphabet = _alphabet(problem.max_value, [elements for elements, _ in atoms])
-        bits = max(1, (dimension * len(alphabet) - 1).bit_length())
+        bits = bits_per_message(dimension * len(alphabet))
         noise *= dimension
         per_user = 1 + noise / problem.n
         mse = 2 * central_mean / (1 - q)

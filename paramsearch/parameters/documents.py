@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from accounting.base import strict_json
-from accounting.base.errors import AccountingError
-from accounting.model.configuration import Proposal
+from accounting.model.configuration import Proposal, blaming
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
 
 
@@ -15,7 +14,5 @@ def read(path: Path) -> ParameterFile | Proposal:
     data = strict_json.read(path)
     if isinstance(data, dict) and "format" in data:
         return from_json(data, source=str(path))
-    try:
+    with blaming(str(path)):
         return Proposal.of(data)
-    except AccountingError as error:
-        raise type(error)(f"{path}: {error}") from error

@@ -16,8 +16,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from accounting.base.enclosure import exactly
-from accounting.base.errors import InvalidParameter
-from accounting.base.validation import real
 
 if TYPE_CHECKING:
     from paramsearch.parameters.parameter_file import ParameterFile
@@ -42,11 +40,3 @@ def in_words(honest: float, proved: Fraction) -> str:
     if proved <= Fraction(repr(honest)):
         return exactly(honest)
     return str(Context(prec=17, rounding=ROUND_CEILING).create_decimal(Decimal(honest)))
-
-
-def fraction(value: float) -> float:
-    """The fraction of the users who add noise."""
-    number = real("honest", value)
-    if not 0 < number <= 1:
-        raise InvalidParameter(f"honest = {number} must be greater than 0 and at most 1")
-    return number

@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import islice
 
 from accounting.model.configuration import Proposal
+from accounting.model.costs import discrete_laplace_variance
 from paramsearch.parameters.parameter_file import AtomNoise, CentralNoise, ParameterFile
 from paramsearch.report.html import (
     LARGEST_TABLE,
@@ -54,7 +55,7 @@ def cost_section(document: Document) -> Html:
     rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
     if document.n is not None:
         rows += [("Messages per user", number(1 + noise / document.n, 6))]
-    rmse = math.sqrt(0.5) / math.sinh(_step(document) / 2)
+    rmse = math.sqrt(discrete_laplace_variance(_step(document)))
     rows += [(_rmse(document), number(rmse, 5))]
     return section("cost", "Cost and error", facts(rows), expected)
 

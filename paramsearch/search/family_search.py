@@ -11,18 +11,18 @@ import math
 import random
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.model.family import hubs as hub_family
-from paramsearch.search import hub_families as shapes
-from paramsearch.search.atom_moves import Move, foretell
-from paramsearch.search.family_draft import Draft, Parts
-from paramsearch.search.hub_families import Hubs
-from paramsearch.search.noise_model import Model, Noise
-from paramsearch.search.noise_optimizer import Solution, minimise
-from paramsearch.search.random_moves import shaken
+from paramsearch.search.families import hub_families as shapes
+from paramsearch.search.families.atom_moves import Move, foretell
+from paramsearch.search.families.family_draft import Draft, Parts
+from paramsearch.search.families.hub_families import Hubs
+from paramsearch.search.families.random_moves import shaken
+from paramsearch.search.noise.noise_model import Model, Noise
+from paramsearch.search.noise.noise_optimizer import Solution, minimise
 from paramsearch.search.target import Target
 
 _SMALL = 48
@@ -102,7 +102,7 @@ class Search:
     def run(self, start: Start | None = None) -> Candidate:
         """From shapes that this run looks for by itself, and from ``start``."""
         found = [] if start is None else [self.begin(start)]
-        top = self.target.max_value
+        top = self.target.problem.max_value
         if top > 8:
             with suppress(TooLarge):  # another shape may do
                 spaced = self.solve(Draft.from_family(hub_family(top)))
@@ -137,7 +137,7 @@ class Search:
         """The best noise for a family, from the noise of a family near it; less exact where it will
         hardly cost less than ``room`` times that one."""
         # a smaller problem with the same eps_central has the same slacks
-        target = replace(self.target, max_value=draft.max_value)
+        target = self.target.at(draft.max_value)
         model = Model(draft.family, target)
         self.tries += 1
         if near is None:
@@ -155,7 +155,7 @@ class Search:
         return self._seen(Candidate(draft, model, solution))
 
     def _seen(self, candidate: Candidate) -> Candidate:
-        if candidate.draft.max_value == self.target.max_value and (
+        if candidate.draft.max_value == self.target.problem.max_value and (
             self.best is None or candidate.price < self.best.price
         ):
             self.best = candidate
@@ -167,18 +167,18 @@ class Search:
         shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
         scale = f" at max_value {found.draft.max_value}" if stage == "shapes" else ""
         family = f"hubs {shown}" if hubs else "ones"
-        messages = found.solution.messages * found.model.target.dimension
+        messages = found.solution.messages * found.model.target.problem.dimension
         self.progress(f"{stage}{scale}: {messages:,.0f} messages, {family}")
 
     def shapes(self) -> list[Candidate]:
         """The best few shapes, best first."""
-        levels = [self.target.max_value]
+        levels = [self.target.problem.max_value]
         while levels[0] > _SMALL:
             levels.insert(0, math.ceil(levels[0] / max(2, min(_RISE, levels[0] / _SMALL))))
         tries, found = self.budget.tries, list[tuple[Candidate, Hubs]]()
         for i, top in enumerate(levels):
             until = _SPACED + (_SHAPES - _SPACED) * (i + 1) / len(levels)
-            starts = [shapes.first(replace(self.target, max_value=top))]
+            starts = [shapes.first(self.target.at(top))]
             if found:
                 starts = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
             elif top > 5:
@@ -191,7 +191,7 @@ class Search:
         self, starts: list[Hubs], top: int, tries: int, share: float
     ) -> list[tuple[Candidate, Hubs]]:
         """Random changes of the best hubs at one max_value; the best candidates, best first."""
-        target = replace(self.target, max_value=top)
+        target = self.target.at(top)
         found: list[tuple[Candidate, Hubs]] = []
         seen: set[tuple[tuple[int, Parts], ...]] = set()
         waiting = list(starts)

@@ -31,11 +31,11 @@ _halves = cache(halves)
 
 def theorem(target: Target) -> Proposal:
     """The analytic parameters; the slack is split in halves."""
-    family = _halves(_single(target).max_value)
-    top = target.max_value
+    family = _halves(_single(target).problem.max_value)
+    top = target.problem.max_value
     gamma = top * math.ceil(1 + math.log2(top))
     t = np.array([math.ceil(gamma / max(map(abs, elements))) for elements in family.atoms])
-    slack = min(1.0, target.eps - target.eps_central)
+    slack = min(1.0, target.problem.eps - target.eps_central)
     half = slack / 2 if top > 1 else slack
     return _proposal(target, family, 2.0 * t, half, half)
 
@@ -46,9 +46,9 @@ def refined(
     t_prime: FloatArray | None = None,
 ) -> Proposal:
     """The same with t' from the dominance program and the best split of the slack."""
-    family = _halves(_single(target).max_value)
-    slack = target.eps - target.eps_central
-    if target.max_value == 1:
+    family = _halves(_single(target).problem.max_value)
+    slack = target.problem.eps - target.eps_central
+    if target.problem.max_value == 1:
         return _proposal(target, family, np.zeros(1), slack, 0.0)
     if t_prime is None:
         t_prime = dominance(family, progress=progress).t_prime
@@ -62,7 +62,7 @@ def refined(
 
 
 def _single(target: Target) -> Target:
-    if target.releases > 1:
+    if target.problem.releases > 1:
         raise InvalidParameter("the paper's parameters are for one release; use --method search")
     return target
 
@@ -70,8 +70,9 @@ def _single(target: Target) -> Target:
 def _proposal(
     target: Target, family: Family, t_prime: FloatArray, eps_1: float, eps_2: float
 ) -> Proposal:
-    top = target.max_value
-    part = target.delta if top == 1 else target.delta / 2
+    problem = target.problem
+    top = problem.max_value
+    part = problem.delta if top == 1 else problem.delta / 2
     atoms: list[tuple[Atom, float, float]] = [
         (UNIT, 3 * (1 + math.log(1 / part)), math.exp(-0.2 * eps_1 / top))
     ]
@@ -84,9 +85,16 @@ def _proposal(
         ]
     if any(p >= 1 for _, _, p in atoms):
         raise InvalidParameter(
-            f"eps - eps* = {target.eps - target.eps_central:g} is so small that a p rounds to 1"
+            f"eps - eps* = {problem.eps - target.eps_central:g} is so small that a p rounds to 1"
         )
-    return Proposal(top, tuple(atoms), target.eps_central, target.eps, target.delta, target.n)
+    return Proposal(
+        max_value=top,
+        atoms=tuple(atoms),
+        eps_central=target.eps_central,
+        eps=problem.eps,
+        delta=problem.delta,
+        n=problem.n,
+    )
 
 
 def _split_cost(

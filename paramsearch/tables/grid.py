@@ -33,10 +33,9 @@ from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_text
 from accounting.model.proof_types import Tier
-from paramsearch.generation.generate import DEFAULT_TRIES, Request
 from paramsearch.parameters.parameter_file import ParameterFile, refusals
+from paramsearch.problem import DEFAULT_TRIES, Objective, Request
 from paramsearch.search.central_noise import by_fraction
-from paramsearch.search.target import Objective
 
 LARGEST_GRID = 100_000
 _NEAR = 1e-9

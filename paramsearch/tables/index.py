@@ -26,13 +26,12 @@ _MOST_ROWS = 1 << 22
 
 
 @dataclass(frozen=True)
-class Row:
-    """What a file says, for n users; ``seconds`` is the time of its search, if that is known."""
+class Row(Cell):
+    """What the file of a cell says, for n users.
 
-    max_value: int
-    eps: float
-    delta: float
-    central_fraction: float
+    ``seconds`` is the time of its search, if that is known.
+    """
+
     n: int
     noise_messages: float
     messages_per_user: float

@@ -17,11 +17,11 @@ from typing import get_args
 
 from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
-from accounting.base.validation import positive, probability, whole
-from paramsearch.generation.generate import Request
+from accounting.base.validation import one_of, positive
+from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, load
-from paramsearch.search.target import Objective
+from paramsearch.problem import Objective, Request
 from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row
 
@@ -29,31 +29,28 @@ _SIMILAR = 1.3
 """Ratio of max_value up to which a family without its largest values is a good start."""
 
 
-@dataclass(frozen=True)
-class Query:
-    """What is asked for; checked when it is made."""
+@dataclass(frozen=True, kw_only=True)
+class Query(Problem):
+    """What is asked for: a problem, an error to allow, and what should be cheap.
 
-    n: int
-    eps: float
-    delta: float
-    max_value: int
+    Args:
+        max_rmse: The error of the sum to allow; by default any.
+        objective: Whether messages or bits should be few.
+
+    The other arguments are those of ``Problem``.
+
+    Raises:
+        InvalidParameter: If a number is outside its domain.
+    """
+
     max_rmse: float | None = None
     objective: Objective = "messages"
 
     def __post_init__(self) -> None:
-        checked = {
-            "n": whole("n", self.n, least=1),
-            "eps": positive("eps", self.eps),
-            "delta": probability("delta", self.delta),
-            "max_value": whole("max value", self.max_value, least=1),
-            "max_rmse": None if self.max_rmse is None else positive("max rmse", self.max_rmse),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)  # plain numbers, whatever was given
-        if self.objective not in get_args(Objective):
-            raise InvalidParameter(
-                f"objective = {self.objective!r}; known: " + ", ".join(get_args(Objective))
-            )
+        super().__post_init__()
+        if self.max_rmse is not None:
+            object.__setattr__(self, "max_rmse", positive("max rmse", self.max_rmse))
+        one_of("objective", self.objective, get_args(Objective))
 
     def price(self, row: Row) -> float:
         return row.noise_messages if self.objective == "messages" else row.bits_per_user
@@ -69,7 +66,7 @@ class Query:
     def command(self, central_fraction: float = 0.9) -> str | None:
         """That makes a file for just this; None if no search takes such numbers."""
         try:
-            Request(self.n, self.eps, self.delta, self.max_value)
+            Request(n=self.n, eps=self.eps, delta=self.delta, max_value=self.max_value)
         except InvalidParameter:
             return None
         error = f"--central-fraction {exactly(central_fraction)}"
@@ -122,19 +119,9 @@ class Table:
         rows = {row.file: row for row in index.read(place / INDEX)}
         return Table(place, tuple(rows.values()))
 
-    def lookup(
-        self,
-        *,
-        n: int,
-        eps: float,
-        delta: float,
-        max_value: int,
-        max_rmse: float | None = None,
-        objective: Objective = "messages",
-    ) -> Found:
+    def lookup(self, query: Query) -> Found:
         """The cheapest file that serves; InvalidParameter if there is none."""
-        query = Query(n, eps, delta, max_value, max_rmse, objective)
-        rows = [row.for_users(n) for row in self._serving(query)]
+        rows = [row.for_users(query.n) for row in self._serving(query)]
         best = min(rows, key=lambda row: (query.price(row), row.rmse))
         others, error = [], best.rmse
         for row in sorted(rows, key=lambda row: (query.price(row), row.rmse)):

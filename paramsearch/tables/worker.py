@@ -13,8 +13,9 @@ from accounting.base.errors import AccountingError, InvalidConfiguration
 from accounting.base.threads import use_cores
 from accounting.model.proof_types import Tier
 from paramsearch.certification.audit import audit
-from paramsearch.generation.generate import Request, generate
+from paramsearch.generation.generate import generate
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
+from paramsearch.problem import Request
 from paramsearch.tables.index import Row, row_of
 
 Item = TypeVar("Item")

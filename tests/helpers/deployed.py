@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from accounting.model.configuration import Proposal
-from paramsearch import certify, parameters
+from paramsearch import certify, uncertified
 from paramsearch.deploy import (
     Randomizer,
     SeededBits,
@@ -30,7 +30,7 @@ SUM = {
 @cache
 def file(dimension: int = 1, honest: float = 1.0, n: int = 50) -> ParameterFile:
     proposal = Proposal.of({**SUM, "dimension": dimension, "delta": 0.5, "n": n})
-    return certify(parameters(proposal, honest=honest))
+    return certify(uncertified(proposal, honest=honest))
 
 
 def seeded(made: ParameterFile, seed: object = 1) -> Randomizer:

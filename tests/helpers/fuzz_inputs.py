@@ -22,7 +22,7 @@ from accounting import AccountingError, greedy, halves, hubs, ones, radix
 from accounting.model.configuration import Proposal
 from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch.certification.certify import certify
-from paramsearch.parameters.assembly import assemble, parameters
+from paramsearch.parameters.assembly import assemble, uncertified
 from paramsearch.parameters.parameter_file import digest, dumps, from_json
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid
@@ -63,7 +63,7 @@ class Inputs:
             self.configurations.append({**small, "max_value": family.max_value, "atoms": atoms})
         self.files: list[dict[str, Any]] = []
         for data in self.configurations[:4]:
-            made = certify(parameters(Proposal.of(data)), tier="fast")
+            made = certify(uncertified(Proposal.of(data)), tier="fast")
             self.files.append(json.loads(dumps(made)))
         symbols = list(range(4)) * 100
         self.messages = {

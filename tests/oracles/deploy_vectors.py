@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from accounting.model.configuration import Proposal
-from paramsearch import certify, parameters
+from paramsearch import certify, uncertified
 from paramsearch.deploy import Analyzer, Codec, Randomizer, SeededBits, Tape
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -85,7 +85,7 @@ def made(file: ParameterFile) -> dict[str, Any]:
 
 def files() -> dict[str, ParameterFile]:
     return {
-        name: certify(parameters(Proposal.of({**PROBLEM, "dimension": dimension})))
+        name: certify(uncertified(Proposal.of({**PROBLEM, "dimension": dimension})))
         for name, dimension in (("integers", 1), ("vectors", 5))
     }
 

@@ -20,13 +20,14 @@ from accounting.baselines import (
     FragmentedRappor,
     Laplace,
     NonPrivate,
-    Problem,
     RandomizedResponse,
     SplitAndMix,
     rappor,
     response,
 )
 from accounting.baselines.ikos import messages_needed
+from accounting.baselines.interface import value_bits
+from accounting.model.problem import Problem
 from paramsearch.comparison import of_the_paper, ours, shipped
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.target import Target
@@ -136,7 +137,7 @@ def test_the_searched_probabilities_are_the_smallest() -> None:
     flip = rappor.flip_probability(10_000, 1.0, 1e-6)
     assert rappor.divergence(10_000, flip, 1.0) <= 1e-6
     assert rappor.divergence(10_000, flip * (1 - 1e-9), 1.0) > 1e-6
-    chance = RandomizedResponse(Problem(10_000, 1.0, 1e-6, 3)).chance
+    chance = RandomizedResponse(Problem(n=10_000, eps=1.0, delta=1e-6, max_value=3)).chance
     assert response.divergence(10_000, chance, 3, 1.0) <= 1e-6
     assert response.divergence(10_000, chance * (1 - 1e-5), 3, 1.0) > 1e-6
 
@@ -150,16 +151,22 @@ def test_split_and_mix_has_the_published_constants() -> None:
 
 def test_what_the_paper_says_of_the_baselines() -> None:
     """RAPPOR: converges in n, grows as max_value^1.5, costs little; IKOS: over ten times."""
-    errors = [FragmentedRappor(Problem(10**k, 1.0, 1e-6, 5)).mse for k in (4, 5, 6, 7)]
+    errors = [
+        FragmentedRappor(Problem(n=10**k, eps=1.0, delta=1e-6, max_value=5)).mse
+        for k in (4, 5, 6, 7)
+    ]
     assert math.sqrt(max(errors) / min(errors)) < 1.01
-    first, second = (FragmentedRappor(Problem(10**6, 1.0, 1e-6, top)).mse for top in (50, 200))
+    first, second = (
+        FragmentedRappor(Problem(n=10**6, eps=1.0, delta=1e-6, max_value=top)).mse
+        for top in (50, 200)
+    )
     assert 1.49 < math.log(second / first) / (2 * math.log(4)) < 1.51
     for top in (20, 50, 100, 200):
-        rent = Problem(66_994_267, 1.0, 1e-6, top)
-        assert FragmentedRappor(rent).bits < 1.01 * rent.value_bits
-        assert SplitAndMix(rent).bits > 10 * rent.value_bits
+        rent = Problem(n=66_994_267, eps=1.0, delta=1e-6, max_value=top)
+        assert FragmentedRappor(rent).bits < 1.01 * value_bits(rent)
+        assert SplitAndMix(rent).bits > 10 * value_bits(rent)
     for eps in (0.1, 0.5, 0.99):
-        problem = Problem(10**6, eps, 1e-6, 1)
+        problem = Problem(n=10**6, eps=eps, delta=1e-6, max_value=1)
         assert Laplace(problem).mse < 1.05**2 * DiscreteLaplace(problem).mse
 
 
@@ -174,7 +181,7 @@ def test_the_protocol_behind_the_same_interface() -> None:
     problem = Problem(n=300, eps=1.0, delta=1e-3, max_value=2)
     theorem, refined = of_the_paper(problem, 0.9)
     assert refined.noise_messages < theorem.noise_messages
-    target = Target(2, 1.0, 1e-3, 0.9, 300)
+    target = Target(Problem(n=300, eps=1.0, delta=1e-3, max_value=2), 0.9)
     expected = paper.noise_messages(target, paper.refined(target))
     assert refined.noise_messages == pytest.approx(expected, rel=1e-12)
     random = np.random.default_rng(3)
@@ -189,9 +196,9 @@ def test_the_protocol_behind_the_same_interface() -> None:
 def test_the_paper_on_the_rent_experiment() -> None:
     """Its refined line: about 20.1 million noise messages, under 60% and under 20% more bits."""
     for top, most in ((20, 0.2), (200, 0.6)):
-        problem = Problem(66_994_267, 1.0, 1e-6, top)
+        problem = Problem(n=66_994_267, eps=1.0, delta=1e-6, max_value=top)
         refined = list(of_the_paper(problem, 0.1))[1]
-        assert refined.bits / problem.value_bits - 1 < most
+        assert refined.bits / value_bits(problem) - 1 < most
     assert 20.0e6 < refined.noise_messages < 20.3e6
 
 
@@ -212,7 +219,7 @@ def test_ours_on_the_rent_experiment() -> None:
     """At max_value 200: 0.15% more bits than without privacy, 256 symbols, 100,000 messages."""
     file = shipped(200, 1.0, 1e-6, 0.1)
     assert file is not None
-    problem = Problem(66_994_267, 1.0, 1e-6, 200)
+    problem = Problem(n=66_994_267, eps=1.0, delta=1e-6, max_value=200)
     assert len(file.alphabet) <= 256
     assert file.cost.noise_messages <= 100_000
-    assert ours(problem, file).bits / problem.value_bits - 1 <= 0.0015
+    assert ours(problem, file).bits / value_bits(problem) - 1 <= 0.0015

@@ -25,7 +25,7 @@ NB = NegativeBinomial
 
 def small(noise: float = 1.0, *, eps_central: float = 0.9) -> Configuration:
     atoms = [((-1, 1), NB(12.0 * noise, 0.97)), ((2, -1, -1), NB(11.0, 0.96))]
-    return Configuration.of(2, atoms, eps_central=eps_central, eps=1.0, delta=1e-6)
+    return Configuration.of(2, atoms, eps_central=eps_central)
 
 
 @pytest.mark.parametrize("vector", VECTORS)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from accounting import AccountingError, load, loads
+from accounting.model.configuration import Proposal
 
 GOOD: dict[str, Any] = {
     "max_value": 2,
@@ -26,7 +27,7 @@ GOOD: dict[str, Any] = {
 def test_a_good_file() -> None:
     config = loads(json.dumps(GOOD))
     assert config.max_value == 2
-    assert config.n == 1000
+    assert Proposal.of(GOOD).n == 1000
     means = 12 * 0.985 / 0.015, 12 * 0.98 / 0.02
     assert config.noise_messages == pytest.approx(
         2 * means[0] + 3 * means[1] + 2 / (2.718281828459045**0.45 - 1)

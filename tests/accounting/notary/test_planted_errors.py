@@ -26,7 +26,7 @@ from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.certify import claimed
-from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.assembly import uncertified
 
 
 @cache
@@ -43,7 +43,7 @@ def complaints() -> Iterator[str]:
         mechanism = mechanism_of(case.proposal()).thinned(Fraction(case.share))
         yield from _wrong(case, Notary(mechanism))
         if case.share == 1:  # the same, by way of a parameter file's rationals
-            file = parameters(case.proposal(), n=1000)
+            file = uncertified(case.proposal(), n=1000)
             yield from _wrong(case, Notary(claimed(file)))
 
 

@@ -19,7 +19,7 @@ from accounting import AccountingError, Protocol
 from accounting.model.configuration import Proposal, loads
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify
-from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.documents import read
 from paramsearch.parameters.parameter_file import dumps
 
@@ -28,7 +28,7 @@ EXAMPLE = EXAMPLES / "sum_to_2.json"
 
 @cache
 def certified_text() -> str:
-    return dumps(certify(parameters(Proposal.of(json.loads(EXAMPLE.read_text())))))
+    return dumps(certify(uncertified(Proposal.of(json.loads(EXAMPLE.read_text())))))
 
 
 @pytest.fixture

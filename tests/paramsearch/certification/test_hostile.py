@@ -24,7 +24,7 @@ from accounting.notary.notary import Notary
 from accounting.proof.prove import prove, satisfied_eps
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify
-from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import digest, dumps, from_json
 
 SMALL: dict[str, Any] = {
@@ -56,7 +56,7 @@ def written(tmp_path: Path, **changes: Any) -> Path:
 
 
 def resealed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(dumps(certify(parameters(Proposal.of(SMALL)))))
+    data: dict[str, Any] = json.loads(dumps(certify(uncertified(Proposal.of(SMALL)))))
     inner = data
     for key in path[:-1]:
         inner = inner[key]
@@ -145,7 +145,7 @@ def test_a_certificate_without_lower_bounds_must_be_reproduced() -> None:
     noise = {"r": 3.0, "p": 0.5}
     atoms = [{"atom": a, **noise} for a in ([-1, 1], [-1, -1, 2], [-2, 1, 1], [-2, 2])]
     data = {**SMALL, "max_value": 2, "atoms": atoms, "delta": 0.9, "eps_central": 2.0}
-    file = json.loads(dumps(certify(parameters(Proposal.of(data)))))
+    file = json.loads(dumps(certify(uncertified(Proposal.of(data)))))
     assert audit(from_json(file, source="it")).verdict == "certified"
     file["certificate"]["delta_upper"] = 1e-300
     file["sha256"] = digest(file)

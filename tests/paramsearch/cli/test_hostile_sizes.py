@@ -20,7 +20,7 @@ from accounting.proof.prove import prove
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.certify import certify
 from paramsearch.deploy import Analyzer, Randomizer
-from paramsearch.parameters.assembly import assemble, parameters
+from paramsearch.parameters.assembly import assemble, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 
 SMALL: dict[str, Any] = {
@@ -114,7 +114,7 @@ def test_copies_of_an_atom_are_one(tmp_path: Path) -> None:
     data = {**SMALL, "max_value": 2, "delta": 0.9, "atoms": atoms}
     mechanism = mechanism_of(Proposal.of(data))
     assert mechanism.atoms[-1, 1] == (ExactNoise(p=Fraction(1, 2), r=20_000 * Fraction(0.001)),)
-    file = parameters(Proposal.of(data))
+    file = uncertified(Proposal.of(data))
     assert [entry.atom for entry in file.atoms] == [(-1, 1), (-1, -1, 2)]
     path = written(tmp_path, **data)
     assert verdict(path)[0] == 0
@@ -158,7 +158,7 @@ def test_a_deviation_is_a_number(tmp_path: Path) -> None:
 
 def forged(*, p: Fraction | None = None, rate: Fraction | None = None) -> ParameterFile:
     """A file with a certificate that was not made for its noise, and that is otherwise as it is."""
-    true = certify(parameters(Proposal.of(SMALL)))
+    true = certify(uncertified(Proposal.of(SMALL)))
     (entry,) = true.atoms
     noise = ExactNoise(p=p or Fraction(entry.p), rate=rate or Fraction(entry.rate))
     central = true.mechanism().central

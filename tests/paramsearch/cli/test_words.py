@@ -24,7 +24,7 @@ from paramsearch.certification import audit as auditor
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
 from paramsearch.cli import audit_command, profile
-from paramsearch.parameters.assembly import parameters, reassembled
+from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import claim
 from paramsearch.report import report
@@ -70,7 +70,7 @@ def test_the_profile_does_not_round_the_claim(
 
 def test_a_refusal_names_the_claim_in_full() -> None:
     with pytest.raises(Violated, match=r"at eps = 1\.0000004 .* the claimed 1\.0000004e-08"):
-        certify(parameters(stated(eps=1.0000004, delta=1.0000004e-8)))
+        certify(uncertified(stated(eps=1.0000004, delta=1.0000004e-8)))
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_margins(bounds: tuple[float, ...], said: str) -> None:
 
 def tight() -> tuple[ParameterFile, Audit]:
     """A file whose claim is hardly more than what was proved."""
-    file = certify(parameters(stated()))
+    file = certify(uncertified(stated()))
     assert file.certificate is not None
     closest = file.certificate.delta_upper * (1 + 2e-4)
-    file = certify(parameters(stated(delta=closest)), gap=1e-5)
+    file = certify(uncertified(stated(delta=closest)), gap=1e-5)
     return file, audit(file, gap=1e-5)
 
 
@@ -212,7 +212,7 @@ def test_an_eps_that_was_searched_for() -> None:
 
 
 def test_a_certificate_is_confirmed_by_a_finer_proof_where_the_first_one_is_wider() -> None:
-    file = certify(parameters(stated(eps=4.0, delta=0.1), releases=5))
+    file = certify(uncertified(stated(eps=4.0, delta=0.1), releases=5))
     assert file.certificate is not None
     first = audit(file)
     assert first.confirmed

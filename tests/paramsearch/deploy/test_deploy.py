@@ -20,7 +20,7 @@ from accounting import Protocol
 from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from accounting.proof.directed_rounding import configuration
-from paramsearch import certify, load, parameters, save
+from paramsearch import certify, load, save, uncertified
 from paramsearch.deploy import (
     SeededBits,
 )
@@ -66,7 +66,7 @@ def test_the_best_distinguisher_reaches_delta_from_below() -> None:
     """
     weak = {"max_value": 1, "eps": 0.4, "delta": 0.2, "n": 20, "eps_central": 0.6,
             "atoms": [{"atom": [-1, 1], "r": 2.0, "p": 0.6}]}  # fmt: skip
-    made = certify(parameters(Proposal.of(weak)))
+    made = certify(uncertified(Proposal.of(weak)))
     exact = Protocol(configuration(made.mechanism(), noise="more")).delta_of(
         Change(1, 0), 0.4, gap=1e-4
     )

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from accounting.model.configuration import Proposal
-from paramsearch import parameters
+from paramsearch import uncertified
 from paramsearch.deploy import Analyzer, interval
 from paramsearch.deploy.interval import CentralNoise, reach, rounding_tail
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -31,7 +31,7 @@ def fine(loss: float, honest: float = 1.0, n: int = 1000) -> ParameterFile:
     """A file whose central noise has q = e^-loss."""
     atoms = [{"atom": [-1, 1], "r": 2.0, "p": 0.6}]
     problem = {"max_value": 1, "eps": 1.0, "delta": 0.9, "n": n, "eps_central": loss}
-    return parameters(Proposal.of({**problem, "atoms": atoms}), honest=honest)
+    return uncertified(Proposal.of({**problem, "atoms": atoms}), honest=honest)
 
 
 def exact(text: str) -> mpf:

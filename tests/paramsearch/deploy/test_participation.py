@@ -21,7 +21,7 @@ from program import run
 
 import paramsearch
 from accounting.model.configuration import Proposal
-from paramsearch import certify, load, parameters, save
+from paramsearch import certify, load, save, uncertified
 from paramsearch.deploy import Analyzer, NotMessages, RandomizedReals, Randomizer, TooFew
 from paramsearch.deploy.participation import least_count, least_users, only_noise, part_of
 from paramsearch.deploy.randomizer import Noise
@@ -36,7 +36,7 @@ def noisy(honest: float = 1.0, dimension: int = 1) -> ParameterFile:
     """For 400 users, with enough noise to be missed."""
     atoms = [{**entry, "r": 12.0, "p": 0.9} for entry in SUM["atoms"]]  # type: ignore[attr-defined]
     problem = {**SUM, "atoms": atoms, "n": 400, "delta": 0.5, "dimension": dimension}
-    return certify(parameters(Proposal.of(problem), honest=honest))
+    return certify(uncertified(Proposal.of(problem), honest=honest))
 
 
 def chance_of_fewer(made: ParameterFile, counted: Callable[[int], bool], least: int) -> mpf:

@@ -24,7 +24,7 @@ from scipy import stats
 
 from accounting import InvalidConfiguration, InvalidParameter
 from accounting.model.configuration import Proposal
-from paramsearch import parameters
+from paramsearch import uncertified
 from paramsearch.deploy import (
     Analyzer,
     Codec,
@@ -50,7 +50,7 @@ def test_only_certified_files_and_the_systems_bits_are_deployed() -> None:
     with pytest.raises(InvalidParameter, match="Zeros does not protect"):
         Randomizer(file(), Zeros())
     with pytest.raises(InvalidParameter, match="no certificate"):
-        Randomizer(parameters(Proposal.of(SUM)))
+        Randomizer(uncertified(Proposal.of(SUM)))
     forged = file().model_copy(update={"alphabet": (1, -1, 2, -2)})
     with pytest.raises(InvalidConfiguration):
         Randomizer(forged)

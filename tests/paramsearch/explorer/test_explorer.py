@@ -26,14 +26,9 @@ from typer.testing import CliRunner
 
 from accounting.base.enclosure import at_least, at_most
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
-from accounting.baselines import (
-    DiscreteLaplace,
-    FragmentedRappor,
-    Problem,
-    RandomizedResponse,
-    SplitAndMix,
-)
+from accounting.baselines import DiscreteLaplace, FragmentedRappor, RandomizedResponse, SplitAndMix
 from accounting.baselines.interface import rmse
+from accounting.model.problem import Problem
 from paramsearch.cli.app import app, main
 from paramsearch.cli.explore_command import Server
 from paramsearch.comparison import of_the_paper
@@ -130,12 +125,14 @@ def place(known: Any, name: str, **at: float) -> int:
 def test_the_others_are_those_of_the_comparison(
     known: Any, n: int, eps: float, delta: float, top: int, fraction: float
 ) -> None:
-    problem = Problem(n, eps, delta, top)
+    problem = Problem(n=n, eps=eps, delta=delta, max_value=top)
     at = {"n": n, "eps": eps, "delta": delta, "max_value": top, "central_fraction": fraction}
     expected = {
         "ikos": SplitAndMix(problem),
         "rappor": FragmentedRappor(problem),
-        "response": RandomizedResponse(Problem(RESPONSE_USERS, eps, delta, top)),
+        "response": RandomizedResponse(
+            Problem(n=RESPONSE_USERS, eps=eps, delta=delta, max_value=top)
+        ),
         "central": DiscreteLaplace(problem),
     }
     for name, mechanism in expected.items():

@@ -18,7 +18,7 @@ from paramsearch.explorer import data
 from paramsearch.explorer.baselines import Axes
 from paramsearch.explorer.data import USERS
 from paramsearch.explorer.page import page
-from paramsearch.tables.lookup import Table
+from paramsearch.tables.lookup import Query, Table
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_the_sliders_show_what_lookup_finds(
     errors = embedded(at.read_text("utf-8"))["errors"]
     most = float(errors[(eps * len(TOPS) + top) * len(FRACTIONS) + fraction])
     try:
-        found = table.lookup(**problem, max_rmse=most)  # type: ignore[arg-type]  # ints and floats in one dict
+        found = table.lookup(Query(**problem, max_rmse=most))  # type: ignore[arg-type]  # ints and floats in one dict
     except InvalidParameter:
         assert "No file of this table serves" in heading
         assert browser.ask("document.querySelector('#get .ready').hidden") is True

@@ -16,9 +16,10 @@ from program import run
 
 from accounting import InvalidParameter, Protocol
 from accounting.model.configuration import Proposal
+from accounting.model.problem import Problem
 from accounting.proof.directed_rounding import configuration
-from paramsearch import Request, audit, generate, load, parameters, save
-from paramsearch.generation.real_values import RealProblem
+from paramsearch import Request, audit, generate, load, save, uncertified
+from paramsearch.generation.real_values import RealTarget
 from paramsearch.parameters.assembly import reassembled
 
 PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6")
@@ -70,7 +71,7 @@ def test_resume_believes_nothing(tmp_path: Path) -> None:
     """A cheaper file without a proof, and one with more error, do not survive."""
     good = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1)).file
     atoms = [(good.atoms[0].atom, good.atoms[0].r, 0.9)]
-    weak = parameters(Proposal(1, tuple(atoms), 0.9, 1.0, 1e-6, 1000))
+    weak = uncertified(Proposal(1, tuple(atoms), 0.9, 1.0, 1e-6, 1000))
     forged = reassembled(weak, good.certificate)
     noisy = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, central_fraction=0.3)).file
     for file in (weak, forged, noisy):
@@ -215,7 +216,9 @@ def test_real_values(tmp_path: Path) -> None:
 
 
 def test_the_rounding_meets_its_error() -> None:
-    problem = RealProblem.of(n=10_000, eps=1.0, delta=1e-6, zeta=0.2, max_rmse=None)
+    problem = RealTarget.of(
+        Problem(n=10_000, eps=1.0, delta=1e-6, max_value=1), zeta=0.2, max_rmse=None
+    )
     least = problem.coarsest()
     assert problem.eps_central(least) <= 0.99
     assert problem.eps_central(least - 1) > 0.99
@@ -224,6 +227,8 @@ def test_the_rounding_meets_its_error() -> None:
         total = 10_000 / (4 * size**2) + 0.5 / math.sinh(step / 2) ** 2 / size**2
         assert total == pytest.approx(problem.mse, rel=1e-9)
     with pytest.raises(InvalidParameter, match="out of reach"):
-        RealProblem.of(n=10**9, eps=1.0, delta=1e-6, zeta=0.01, max_rmse=None).coarsest()
+        RealTarget.of(
+            Problem(n=10**9, eps=1.0, delta=1e-6, max_value=1), zeta=0.01, max_rmse=None
+        ).coarsest()
     with pytest.raises(InvalidParameter, match="either zeta or max rmse"):
-        RealProblem.of(n=10, eps=1.0, delta=1e-6, zeta=None, max_rmse=None)
+        RealTarget.of(Problem(n=10, eps=1.0, delta=1e-6, max_value=1), zeta=None, max_rmse=None)

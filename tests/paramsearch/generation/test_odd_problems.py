@@ -6,7 +6,7 @@ import pytest
 
 from accounting import Family, InvalidFamily, InvalidParameter, TooLarge, Undecided
 from paramsearch import Request, audit, generate
-from paramsearch.search.family_draft import Draft
+from paramsearch.search.families.family_draft import Draft
 
 
 @pytest.mark.parametrize(

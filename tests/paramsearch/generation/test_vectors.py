@@ -37,8 +37,8 @@ from paramsearch import (
     certify,
     generate,
     load,
-    parameters,
     save,
+    uncertified,
 )
 from paramsearch.parameters.assembly import rescaled
 from paramsearch.parameters.parameter_file import ParameterFile, digest, from_json, schema
@@ -167,14 +167,14 @@ def test_estimates_of_moves(top: int, share: float, mean: float) -> None:
 
 
 def test_a_file_for_vectors(tmp_path: Path) -> None:
-    file = certify(parameters(Proposal.of(SMALL)))
+    file = certify(uncertified(Proposal.of(SMALL)))
     assert file.format == "correlated-noise-parameters/2"
     assert file.dimension == 7
     certificate = file.certificate
     assert certificate is not None
     assert sum(certificate.proof.values()) == 6 + 4
     assert certificate.worst_pair == (2, 0, 0, 2)
-    alone = parameters(Proposal.of({**SMALL, "dimension": 1}))
+    alone = uncertified(Proposal.of({**SMALL, "dimension": 1}))
     assert alone.format == "correlated-noise-parameters/1"
     assert abs(file.cost.noise_messages - 7 * alone.cost.noise_messages) < 1e-9
     assert file.cost.bits_per_message == 5  # 7 coordinates with 3 values
@@ -196,7 +196,7 @@ def test_a_file_for_vectors(tmp_path: Path) -> None:
 def test_a_violated_claim_names_the_move(tmp_path: Path) -> None:
     proposal = Proposal.of({**SMALL, "delta": 1e-4})
     with pytest.raises(Violated, match="the value 2 of one coordinate becomes 2 of another"):
-        certify(parameters(proposal))
+        certify(uncertified(proposal))
     found = audit(proposal)
     assert found.verdict == "violated"
     assert found.satisfied_eps is not None
@@ -240,20 +240,20 @@ def _changed(file: ParameterFile, **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_refused(changes: dict[str, Any], cause: str) -> None:
-    file = certify(parameters(Proposal.of(SMALL)))
+    file = certify(uncertified(Proposal.of(SMALL)))
     with pytest.raises(InvalidConfiguration, match=cause):
         from_json(_changed(file, **changes), source="x")
 
 
 def test_format_1_has_no_dimension_and_no_moves() -> None:
-    file = certify(parameters(Proposal.of({**SMALL, "dimension": 1})))
+    file = certify(uncertified(Proposal.of({**SMALL, "dimension": 1})))
     for changes in ({"problem__dimension": 2}, {"certificate__worst_pair": [2, 0, 0, 2]}):
         with pytest.raises(InvalidConfiguration):
             from_json(_changed(file, **changes), source="x")
 
 
 def test_the_dimension_is_part_of_what_is_recomputed() -> None:
-    vectors = certify(parameters(Proposal.of(SMALL)))
+    vectors = certify(uncertified(Proposal.of(SMALL)))
     smaller = from_json(_changed(vectors, problem__dimension=5), source="x")
     with pytest.raises(InvalidConfiguration, match="cost"):
         audit(smaller)

@@ -17,7 +17,7 @@ from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed
 from paramsearch.parameters import assembly as certification
-from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.parameters.words import claimed as in_full
@@ -41,7 +41,7 @@ def test_never_more_than_the_double_or_the_decimal(honest: float) -> None:
 
 @pytest.mark.parametrize("honest", [*ABOVE, 0.7, 0.75, 1.0])
 def test_what_is_made_suffices_for_the_fraction_that_was_written(honest: float) -> None:
-    file = parameters(EXAMPLE, honest=honest)
+    file = uncertified(EXAMPLE, honest=honest)
     assert file.problem.honest == honest
     written = Fraction(repr(honest))
     with precision(1024):
@@ -59,7 +59,7 @@ def old(honest: float, monkeypatch: pytest.MonkeyPatch) -> ParameterFile:
     """A file as earlier versions made it: for the double."""
     with monkeypatch.context() as patch:
         patch.setattr(certification, "as_written", Fraction)
-        draft = parameters(EXAMPLE, honest=honest)
+        draft = uncertified(EXAMPLE, honest=honest)
     with precision(1024):
         assert not draft.mechanism().thinned(as_written(honest)).central.share() >= 1
     return certify(draft)
@@ -81,7 +81,7 @@ def test_old_files_mean_what_they_meant(honest: float, monkeypatch: pytest.Monke
 
 
 def test_new_files_are_audited_for_what_was_written() -> None:
-    file = certify(parameters(EXAMPLE, honest=0.9))
+    file = certify(uncertified(EXAMPLE, honest=0.9))
     assert in_full(file).endswith(", 0.9 of the users adding noise")
     found = audit(file)
     assert (found.verdict, found.confirmed, found.proved_for) == (

@@ -23,7 +23,7 @@ from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed
 from paramsearch.parameters import parameter_file
-from paramsearch.parameters.assembly import parameters
+from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import (
     ParameterFile,
     digest,
@@ -39,7 +39,7 @@ EXAMPLE = EXAMPLES / "sum_to_2.json"
 
 @cache
 def certified() -> ParameterFile:
-    return certify(parameters(Proposal.of(json.loads(EXAMPLE.read_text()))))
+    return certify(uncertified(Proposal.of(json.loads(EXAMPLE.read_text()))))
 
 
 def document() -> dict[str, Any]:
@@ -147,7 +147,7 @@ def test_rationals_never_have_less_noise(
 ) -> None:
     """Rate and p are at least what was asked for, hardly more, and survive the file exactly."""
     proposal = Proposal(1, (((-1, 1), r, p),), eps_central, eps, delta, n)
-    file = parameters(proposal, honest=honest)
+    file = uncertified(proposal, honest=honest)
     assert from_json(json.loads(dumps(file)), source="it") == file
     ((noise,),) = claimed(file).atoms.values()
     central = claimed(file).central
@@ -221,7 +221,7 @@ def test_refusals_name_the_place(path: tuple[Any, ...], value: Any, message: str
 def test_honest_fraction_is_certified_for_that_fraction() -> None:
     """Everybody adds more, so that what the fraction adds is what was asked for."""
     proposal = Proposal.of(json.loads(EXAMPLE.read_text()))
-    plain, thin = certified(), certify(parameters(proposal, honest=0.8))
+    plain, thin = certified(), certify(uncertified(proposal, honest=0.8))
     assert thin.certificate is not None
     assert plain.certificate is not None
     assert thin.certificate.delta_lower <= plain.certificate.delta_upper
@@ -234,9 +234,9 @@ def test_honest_fraction_is_certified_for_that_fraction() -> None:
 def test_refusals_to_certify() -> None:
     proposal = Proposal.of(json.loads(EXAMPLE.read_text()))
     with pytest.raises(Violated, match="above the claimed"):
-        certify(parameters(proposal, delta=1e-8))
+        certify(uncertified(proposal, delta=1e-8))
     with pytest.raises(InvalidParameter, match="honest"):
-        parameters(proposal, honest=0.0)
+        uncertified(proposal, honest=0.0)
     silent = Proposal.of({**json.loads(EXAMPLE.read_text()), "max_value": 3})
     with pytest.raises(Violated, match="input 3 becomes 0"):
-        certify(parameters(silent))
+        certify(uncertified(silent))

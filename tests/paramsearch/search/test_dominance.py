@@ -10,6 +10,7 @@ import pytest
 
 import accounting
 from accounting import Family, Undecided
+from accounting.model.problem import Problem
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
@@ -87,7 +88,7 @@ def test_nothing_to_dominate_and_a_gap_out_of_reach() -> None:
      (20, 0.9, 5_516_625), (50, 0.1, 2_723_487)],
 )  # fmt: skip
 def test_the_papers_refined_numbers(max_value: int, share: float, published: float) -> None:
-    goal = Target(max_value, 1.0, 1e-6, share, 10**6)
+    goal = Target(Problem(n=10**6, eps=1.0, delta=1e-6, max_value=max_value), share)
     found = paper.noise_messages(goal, paper.refined(goal))
     assert abs(found - published) <= 1e-3 * published
 
@@ -95,7 +96,7 @@ def test_the_papers_refined_numbers(max_value: int, share: float, published: flo
 def test_the_theorem_is_the_tests_own() -> None:
     from theorem import theorem
 
-    goal = Target(10, 1.0, 1e-6, 0.9, 10**6)
+    goal = Target(Problem(n=10**6, eps=1.0, delta=1e-6, max_value=10), 0.9)
     ours = {(a, round(r, 6), round(p, 12)) for a, r, p in paper.theorem(goal).atoms}
     theirs = {
         (tuple(sorted(entry["atom"])), round(entry["r"], 6), round(entry["p"], 12))

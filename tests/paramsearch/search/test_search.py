@@ -13,22 +13,31 @@ from hypothesis import strategies as st
 
 import accounting
 from accounting import Family, InvalidParameter, Protocol
-from paramsearch.generation.finish import Order, calibrated, configuration, finished, worst_bounds
+from accounting.model.problem import Problem
+from paramsearch.generation.finish import calibrated, finished, worst_bounds
 from paramsearch.generation.optimality import useless_moves
+from paramsearch.problem import Request
 from paramsearch.search import central_noise as central
-from paramsearch.search import hub_families as hubs
-from paramsearch.search.atom_moves import foretell
-from paramsearch.search.family_draft import Draft
+from paramsearch.search.families import hub_families as hubs
+from paramsearch.search.families.atom_moves import foretell
+from paramsearch.search.families.family_draft import Draft
+from paramsearch.search.families.random_moves import shaken
 from paramsearch.search.family_search import Budget, Search
-from paramsearch.search.noise_model import Model
-from paramsearch.search.noise_optimizer import minimise
-from paramsearch.search.random_moves import shaken
+from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.noise_optimizer import minimise
 from paramsearch.search.target import Target
 
 
 def target(max_value: int, share: float = 0.9, **other: object) -> Target:
-    base = Target(max_value, 1.0, 1e-6, share, 10**6)
-    return replace(base, **other)  # type: ignore[arg-type]  # the fields under test
+    base = Target(Problem(n=10**6, eps=1.0, delta=1e-6, max_value=max_value), share)
+    own = {name: value for name, value in other.items() if name in {"objective", "share", "mixed"}}
+    rest = {name: value for name, value in other.items() if name not in own}
+    problem = replace(base.problem, **rest)  # type: ignore[arg-type]  # the fields under test
+    return replace(base, problem=problem, **own)  # type: ignore[arg-type]  # likewise
+
+
+def request(max_value: int, seed: int = 0) -> Request:
+    return Request(n=1000, eps=1.0, delta=1e-6, max_value=max_value, seed=seed)
 
 
 FAMILIES = [accounting.ones(4), accounting.halves(9), accounting.hubs(20), accounting.radix(12, 3)]
@@ -179,11 +188,11 @@ def test_objective_bits_pays_for_the_alphabet() -> None:
 def test_finished_files_are_certified_and_tight() -> None:
     model = Model(accounting.greedy(5, [3]), target(5))
     solution = minimise(model, model.start())
-    file, x = finished(model, solution.x, Order(n=1000, seed=1))
+    file, x = finished(model, solution.x, request(5, seed=1))
     assert file.certificate is not None
     assert file.certificate.delta_upper <= 1e-6
     assert file.certificate.delta_lower >= 0.998e-6
-    truth = Protocol(configuration(model, x)).delta(1.0, gap=1e-3).enclosure
+    truth = Protocol(model.configuration(x)).delta(1.0, gap=1e-3).enclosure
     assert truth.lower <= file.certificate.delta_upper
     assert file.certificate.delta_lower <= truth.upper
 
@@ -192,7 +201,7 @@ def test_too_little_noise_is_repaired() -> None:
     """Whatever the estimates said: half the noise becomes a certified file."""
     model = Model(accounting.ones(2), target(2))
     x = minimise(model, model.start()).x - np.array([[0.7], [0.0]])
-    file, _ = finished(model, x, Order(n=1000))
+    file, _ = finished(model, x, request(2))
     assert file.certificate is not None
     assert file.certificate.delta_upper <= 1e-6
 
@@ -200,12 +209,11 @@ def test_too_little_noise_is_repaired() -> None:
 def test_useless_moves_are_counted_only_with_proof() -> None:
     model = Model(accounting.ones(2), target(2))
     x = calibrated(model, minimise(model, model.start(), tolerance=1e-6).x)
-    order = Order(10**6)
-    found = useless_moves(model, x, order)
+    found = useless_moves(model, x, request(2))
     assert found is not None
     assert found.proven == found.listed == 4
     generous = x + np.array([[0.05], [0.0]])  # with 5% to spare a move of 1% does help
-    found = useless_moves(model, generous, order)
+    found = useless_moves(model, generous, request(2))
     assert found is not None
     assert found.proven == 0
     assert found.saving > 0

@@ -21,7 +21,7 @@ from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.tables import index
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Cell, Grid
-from paramsearch.tables.lookup import Found, shipped
+from paramsearch.tables.lookup import Found, Query, shipped
 
 SOME = ("1-1-1e-06-0.9", "2-1-1e-06-0.9", "2-0.5-1e-08-0.9", "5-1-1e-06-0.9", "5-1-1e-06-0.5",
         "5-2-1e-08-0.9", "10-1-1e-06-0.9", "20-1-1e-06-0.9", "20-1-1e-06-0.1")  # fmt: skip
@@ -79,9 +79,9 @@ def test_the_cheapest_of_all_that_serve(
     }  # fmt: skip
     if not serving:
         with pytest.raises(InvalidParameter, match="paramsearch generate"):
-            some.lookup(**asked)  # type: ignore[arg-type]  # hypothesis draws the objective
+            some.lookup(Query(**asked))  # type: ignore[arg-type]  # hypothesis draws the objective
         return
-    found = some.lookup(**asked)  # type: ignore[arg-type]  # as above
+    found = some.lookup(Query(**asked))  # type: ignore[arg-type]  # as above
     assert cost(found.row) == min(map(cost, serving))
     assert found.row.n == n
     errors = [found.row.rmse, *(row.rmse for row in found.others)]
@@ -112,21 +112,21 @@ def test_the_same_noise_and_certificate_for_another_number_of_users(place: Path)
 
 
 def test_an_exact_request_and_a_stricter_file(some: Table) -> None:
-    exact = some.lookup(n=1000, eps=1.0, delta=1e-6, max_value=2, max_rmse=4)
+    exact = some.lookup(Query(n=1000, eps=1.0, delta=1e-6, max_value=2, max_rmse=4))
     assert exact.exact
     assert exact.row.file == "files/2-1-1e-06-0.9.json"
-    stricter = some.lookup(n=1000, eps=1.9, delta=2e-6, max_value=4, max_rmse=8)
+    stricter = some.lookup(Query(n=1000, eps=1.9, delta=2e-6, max_value=4, max_rmse=8))
     assert not stricter.exact
     assert stricter.row.file == "files/5-1-1e-06-0.9.json"
-    cheap = some.lookup(n=1000, eps=1.9, delta=2e-6, max_value=4)
+    cheap = some.lookup(Query(n=1000, eps=1.9, delta=2e-6, max_value=4))
     assert cheap.row.file == "files/5-1-1e-06-0.5.json"
     assert [row.file for row in cheap.others][:1] == ["files/5-1-1e-06-0.9.json"]
     wanted = "paramsearch generate --n 1000 --eps 1.9 --delta 2e-06 --max-value 4"
     assert stricter.command() == f"{wanted} --max-rmse 8"
     assert cheap.command() == f"{wanted} --central-fraction 0.5"
-    bits = some.lookup(n=1000, eps=1.9, delta=2e-6, max_value=4, objective="bits")
+    bits = some.lookup(Query(n=1000, eps=1.9, delta=2e-6, max_value=4, objective="bits"))
     assert str(bits.command()).endswith("--objective bits")
-    assert some.lookup(n=1000, eps=500.0, delta=2e-6, max_value=4).command() is None
+    assert some.lookup(Query(n=1000, eps=500.0, delta=2e-6, max_value=4)).command() is None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_exact_request_and_a_stricter_file(some: Table) -> None:
 def test_requests_that_cannot_be_served(some: Table, change: dict[str, object], word: str) -> None:
     asked = {"n": 1000, "eps": 1.0, "delta": 1e-6, "max_value": 2, **change}
     with pytest.raises(InvalidParameter, match=word):
-        some.lookup(**asked)  # type: ignore[arg-type]  # wrong on purpose
+        some.lookup(Query(**asked))  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_an_index_that_lies_is_found_out(place: Path, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_an_index_that_lies_is_found_out(place: Path, tmp_path: Path) -> None:
         (tmp_path / "t").mkdir(exist_ok=True)
         index.write(tmp_path / "t" / "index.parquet", rows)
         shutil.copytree(place / "files", tmp_path / "t" / "files", dirs_exist_ok=True)
-        return Table.open(tmp_path / "t").lookup(n=10, eps=1.0, delta=1e-6, max_value=2)
+        return Table.open(tmp_path / "t").lookup(Query(n=10, eps=1.0, delta=1e-6, max_value=2))
 
     name = "files/2-1-1e-06-0.9.json"
     (row,) = [row for row in index.read(place / "index.parquet") if row.file == name]
@@ -219,7 +219,7 @@ def test_no_table(tmp_path: Path) -> None:
     index.write(tmp_path / "index.parquet", [])
     assert run("audit-table", tmp_path).returncode == 2
     with pytest.raises(InvalidParameter, match="is empty"):
-        Table.open(tmp_path).lookup(n=1, eps=1.0, delta=1e-6, max_value=1)
+        Table.open(tmp_path).lookup(Query(n=1, eps=1.0, delta=1e-6, max_value=1))
 
 
 def test_the_command(place: Path, tmp_path: Path) -> None:

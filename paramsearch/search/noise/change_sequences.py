@@ -32,10 +32,11 @@ class Sequences:
 
 def sequences(target: Target, max_value: int) -> Sequences:
     """Of single changes, where only the same one may be made in several releases."""
-    single = every_change(max_value=max_value, dimension=target.dimension)
-    if not target.any_sequence:
-        return Sequences(np.arange(len(single))[:, None], target.releases, [(c,) for c in single])
-    length = target.releases if target.releases <= 3 else 2
+    problem = target.problem
+    single = every_change(max_value=max_value, dimension=problem.dimension)
+    if not problem.any_sequence:
+        return Sequences(np.arange(len(single))[:, None], problem.releases, [(c,) for c in single])
+    length = problem.releases if problem.releases <= 3 else 2
     index = {change: i for i, change in enumerate(single)}
     chosen = [index[c] for c in target.mixed or _usual(single, max_value) if c in index]
     rows = [(q,) * length for q in range(len(single))]
@@ -43,7 +44,7 @@ def sequences(target: Target, max_value: int) -> Sequences:
         rows += [(a,) * i + (b,) * (length - i) for i in range(1, length)]
     named = [tuple(single[q] for q in row) for row in rows]
     # of an odd number of releases one is left out: a lower bound stays one
-    return Sequences(np.array(rows), target.releases // length, named)
+    return Sequences(np.array(rows), problem.releases // length, named)
 
 
 def _usual(single: list[Change], max_value: int) -> list[Change]:

@@ -21,9 +21,9 @@ import numpy as np
 
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import pair_workload
-from paramsearch.search.family_draft import Column, Draft, Parts
-from paramsearch.search.noise_model import Model
-from paramsearch.search.noise_optimizer import Solution
+from paramsearch.search.families.family_draft import Column, Draft, Parts
+from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.noise_optimizer import Solution
 
 _MOST_PARTS = 3
 _GROWTH = 10
@@ -110,9 +110,8 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
     )
     ends = np.concatenate([[0], np.cumsum([len(pair) for pair in shifts])])
     workload = replace(single, start=single.start[ends], releases=model.workload.releases)
-    log_delta = Estimator(workload, eps=model.target.eps, delta=model.target.goal).log_delta(
-        solution.x
-    )
+    estimator = Estimator(workload, eps=model.target.problem.eps, delta=model.target.goal)
+    log_delta = estimator.log_delta(solution.x)
     gain = np.zeros(len(moves))
     for (i, t), value in zip(owner, log_delta[len(pairs) :], strict=True):
         change_of_log = min(max(value - log_delta[t], _CREDIT), _DEBIT)

@@ -15,9 +15,9 @@ import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
-from paramsearch.search.family_draft import Draft, Parts
-from paramsearch.search.noise_model import Model
-from paramsearch.search.noise_optimizer import minimise
+from paramsearch.search.families.family_draft import Draft, Parts
+from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.noise_optimizer import minimise
 from paramsearch.search.target import Target
 
 Hubs = Mapping[int, Parts]
@@ -35,11 +35,11 @@ def draft(target: Target, hubs: Hubs) -> Draft | None:
     inner = [(h, value) for h, values in hubs.items() for value in values]
     parts.update({value: (-value,) for h, value in inner if _paired(value, h, hubs)})
     parts.update({value: () for h, value in inner if not _paired(value, h, hubs)})
-    return Draft.of(target.max_value, parts)
+    return Draft.of(target.problem.max_value, parts)
 
 
 def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
-    top = target.max_value
+    top = target.problem.max_value
     most = _MOST_HUBS if len(hubs) <= _MANY else 2
     combinations = [
         (chosen, sum(chosen), -sum(_shift(h, hubs) for h in chosen))
@@ -85,7 +85,7 @@ def _near(totals: list[int], m: int, reach: int) -> range:
 def first(target: Target) -> Hubs:
     """A usual shape: one hub at the top that carries half of its sum both ways, smaller ones by
     steps of about three below."""
-    top = target.max_value
+    top = target.problem.max_value
     if top < 4:
         return {}
     if top < 16:

@@ -13,10 +13,11 @@ from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import differences, joined, protocol_workload, with_moves
 from accounting.evaluator.view_pairs import Workload
 from accounting.model.change import Change
+from accounting.model.configuration import Configuration, Proposal
 from accounting.model.family import UNIT, Family
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
-from paramsearch.search.change_sequences import Sequences, sequences
+from paramsearch.search.noise.change_sequences import Sequences, sequences
 from paramsearch.search.target import Target
 
 Noise = dict[int, tuple[float, float]]
@@ -52,9 +53,9 @@ class Model:
         base = protocol_workload(
             _nobody(len(self.size)), found, self.unit, self.target.step, inputs
         )
-        if self.target.dimension > 1:
+        if self.target.problem.dimension > 1:
             base = with_moves(base, self.family.max_value)
-        if self.target.any_sequence:
+        if self.target.problem.any_sequence:
             base = joined(base, self._sequences.rows)
         return replace(base, releases=self._sequences.times)
 
@@ -69,7 +70,7 @@ class Model:
 
     @cached_property
     def estimator(self) -> Estimator:
-        return Estimator(self.workload, eps=self.target.eps, delta=self.target.goal)
+        return Estimator(self.workload, eps=self.target.problem.eps, delta=self.target.goal)
 
     def messages(self, x: FloatArray) -> float:
         """Noise messages of all users, in one coordinate."""
@@ -78,6 +79,37 @@ class Model:
     def excess(self, x: FloatArray, pairs: IntArray | None = None) -> FloatArray:
         """log delta - log of the target's goal, per pair."""
         return self.estimator.log_delta(x, pairs) - math.log(self.target.goal)
+
+    def configuration(self, x: FloatArray) -> Configuration:
+        """The noise for the evaluators."""
+        atoms = [
+            (elements, NegativeBinomial.from_mean(mean=float(mean), r=float(r)))
+            for elements, mean, r in zip(self.family.atoms, *np.exp(x), strict=True)
+        ]
+        problem = self.target.problem
+        return Configuration.of(
+            problem.max_value,
+            atoms,
+            eps_central=self.target.eps_central,
+            dimension=problem.dimension,
+        )
+
+    def proposal(self, x: FloatArray) -> Proposal:
+        """The noise as doubles, with the claim that it is for."""
+        atoms = []
+        for elements, mean, r in zip(self.family.atoms, *np.exp(x), strict=True):
+            noise = NegativeBinomial.from_mean(mean=float(mean), r=float(r))
+            atoms.append((elements, noise.r, noise.p))
+        problem = self.target.problem
+        return Proposal(
+            max_value=problem.max_value,
+            atoms=tuple(atoms),
+            eps_central=self.target.eps_central,
+            eps=problem.eps,
+            delta=problem.delta,
+            n=problem.n,
+            dimension=problem.dimension,
+        )
 
     @cached_property
     def need(self) -> FloatArray:
@@ -93,7 +125,7 @@ class Model:
 
     def start(self, known: Noise | None = None, need: dict[int, float] | None = None) -> FloatArray:
         """A first guess; where another family's noise is known, that, raised with the need."""
-        usual = math.sqrt(max(math.log(1 / self.target.delta), 1.0) / 14)
+        usual = math.sqrt(max(math.log(1 / self.target.problem.delta), 1.0) / 14)
         mean = np.maximum(30 * usual * self.need, 40.0)
         x = np.log([mean, np.full(len(mean), _USUAL_R * usual**2)])
         for i, value in enumerate(self.leader):

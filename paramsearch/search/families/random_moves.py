@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from paramsearch.search.family_draft import Draft, Parts
+from paramsearch.search.families.family_draft import Draft, Parts
 
 
 def shaken(draft: Draft, random_: random.Random) -> Draft | None:

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import TooLarge
-from paramsearch.search.noise_model import Model
+from paramsearch.search.noise.noise_model import Model
 
 _NEAR = 2.5
 """Pairs enter the program when log delta is at most this far below the target."""

@@ -15,9 +15,8 @@ from accounting.base.arrays import FloatArray
 from accounting.base.errors import AccountingError
 from accounting.composition.any_sequence import rough_upper
 from accounting.protocol import Protocol
-from paramsearch.generation.finish import configuration
-from paramsearch.search.noise_model import Model
-from paramsearch.search.noise_optimizer import Program
+from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.noise_optimizer import Program
 
 _DIFFERENCE = 0.05
 """Of log mean or log r: large next to the noise that grids leave in the bound."""
@@ -35,10 +34,10 @@ class _Bound:
 
     def __call__(self, x: FloatArray) -> float:
         begun, target = time.monotonic(), self.model.target
-        one = Protocol(configuration(self.model, x)).workload
-        found = rough_upper(one, target.eps, target.releases)
+        one = Protocol(self.model.configuration(x)).workload
+        found = rough_upper(one, target.problem.eps, target.problem.releases)
         self.seconds = time.monotonic() - begun
-        return math.log(found) - math.log(target.delta)
+        return math.log(found) - math.log(target.problem.delta)
 
     def scaled(self, x: FloatArray, slope: float) -> FloatArray:
         """All means scaled so that the bound meets delta, about."""

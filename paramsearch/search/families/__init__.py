@@ -1,0 +1,1 @@
+"""Atom families while they are searched for: drafts, families of hubs, and moves between them."""
