@@ -24,7 +24,7 @@ from paramsearch.parameters.parameter_file import (
     RepeatedChange,
     SequenceCertificate,
 )
-from paramsearch.parameters.problem_section import Problem
+from paramsearch.parameters.problem_section import ProblemSection
 
 _BITS = 192
 """Working precision."""
@@ -89,7 +89,7 @@ def remedy(mechanism: Mechanism, eps: float) -> str:
     return "add noise, or claim a larger eps or delta, or fewer releases if there are several"
 
 
-def certificate_of(proof: Proof, problem: Problem) -> Certificate:
+def certificate_of(proof: Proof, problem: ProblemSection) -> Certificate:
     fields: dict[str, Any] = {
         "eps": proof.eps,
         "delta_lower": proof.enclosure.lower,

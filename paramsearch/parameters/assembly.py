@@ -31,7 +31,7 @@ from paramsearch.parameters.parameter_file import (
     refusals,
     sealed,
 )
-from paramsearch.parameters.problem_section import Problem, problem_of
+from paramsearch.parameters.problem_section import ProblemSection, problem_of
 
 _CLOSE = 1e-12
 """Relative difference up to which a derived number counts as the same."""
@@ -118,7 +118,7 @@ def _up(value: arb, bits: int) -> Fraction:
 
 
 def assemble(
-    problem: Problem,
+    problem: ProblemSection,
     central: ExactCentral,
     atoms: list[tuple[tuple[int, ...], ExactNoise]],
     provenance: Provenance,
@@ -201,7 +201,7 @@ def reassembled(file: ParameterFile, certificate: Certificate | None) -> Paramet
 
 
 def _assembled_for(
-    file: ParameterFile, problem: Problem, certificate: Certificate | None
+    file: ParameterFile, problem: ProblemSection, certificate: Certificate | None
 ) -> ParameterFile:
     central = ExactCentral(p=Fraction(file.central.p), rate=Fraction(file.central.rate))
     atoms = [
@@ -219,7 +219,7 @@ def rescaled(file: ParameterFile, n: int) -> ParameterFile:
     return _assembled_for(file, _with_users(file.problem, n), None)
 
 
-def _with_users(problem: Problem, n: int) -> Problem:
+def _with_users(problem: ProblemSection, n: int) -> ProblemSection:
     with refusals("the problem"):
         return type(problem)(**{**problem.model_dump(), "n": whole("n", n, least=1)})
 

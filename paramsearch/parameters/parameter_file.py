@@ -56,7 +56,13 @@ from accounting.model.family import atom
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof_types import BALL, BALL_2D, FAST, MOST_RELEASES
 from paramsearch.files import write_atomically
-from paramsearch.parameters.problem_section import TAGS, AnyProblem, Part, Problem, VectorProblem
+from paramsearch.parameters.problem_section import (
+    TAGS,
+    AnyProblem,
+    Part,
+    ProblemSection,
+    VectorSection,
+)
 
 Format = Literal[
     "correlated-noise-parameters/1",
@@ -162,7 +168,7 @@ class Certificate(Part):
     software: dict[str, str]
 
 
-class RepeatedChange(Part):
+class RepeatedChange(Part, title="Change"):
     """One change of one user's input, and in how many of the releases it is made."""
 
     change: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
@@ -213,7 +219,7 @@ class ParameterFile(Part):
     def dimension(self) -> int:
         """1 for integers."""
         problem = self.problem
-        return problem.dimension if isinstance(problem, VectorProblem) else 1
+        return problem.dimension if isinstance(problem, VectorSection) else 1
 
     @model_validator(mode="after")
     def _format_of_the_problem(self) -> ParameterFile:
@@ -287,10 +293,10 @@ class ParameterFile(Part):
         return rfc8785.dumps(self.model_dump(mode="json"))
 
 
-def _format(problem: Problem) -> Format:
+def _format(problem: ProblemSection) -> Format:
     if hasattr(problem, "changes"):
         return SEQUENCES
-    return VECTORS if isinstance(problem, VectorProblem) else INTEGERS
+    return VECTORS if isinstance(problem, VectorSection) else INTEGERS
 
 
 def digest(document: Mapping[str, Any]) -> str:
@@ -365,8 +371,16 @@ def save(parameters: ParameterFile, path: Path) -> None:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of all formats of the file (2020-12)."""
-    document = ParameterFile.model_json_schema()
+    """The JSON Schema of all formats of the file (2020-12).
+
+    Parts are published under their titles, which do not change with the names of classes.
+    """
+    text = json.dumps(ParameterFile.model_json_schema())
+    for name, part in json.loads(text)["$defs"].items():
+        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{part["title"]}"')
+    document = json.loads(text)
+    parts = {part["title"]: part for part in document["$defs"].values()}
+    document["$defs"] = dict(sorted(parts.items()))
 
     def requires(part: str, field: str) -> dict[str, Any]:
         return {"properties": {part: {"type": "object", "required": [field]}}}

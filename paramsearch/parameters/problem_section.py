@@ -16,7 +16,7 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Problem(Part):
+class ProblemSection(Part, title="Problem"):
     """What is guaranteed: (eps, delta) for every change of one user's input, as long as the
     fraction ``honest`` of the n users adds its noise.
 
@@ -38,14 +38,14 @@ class Problem(Part):
         return self.releases > 1 and not hasattr(self, "changes")
 
 
-class VectorProblem(Problem):
+class VectorSection(ProblemSection, title="VectorProblem"):
     """The same for vectors of this dimension with at most one non-zero coordinate: a change takes
     the value from one coordinate and puts one at the same or another."""
 
     dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
 
 
-class SequenceProblem(Problem):
+class SequenceSection(ProblemSection, title="SequenceProblem"):
     """What is guaranteed for several releases together: (eps, delta) when one user's whole sequence
     of inputs is replaced by any other, chosen adaptively, release after release."""
 
@@ -53,7 +53,7 @@ class SequenceProblem(Problem):
     changes: Literal["any"]
 
 
-class VectorSequenceProblem(VectorProblem):
+class VectorSequenceSection(VectorSection, title="VectorSequenceProblem"):
     """The same for sequences of vectors with at most one non-zero coordinate."""
 
     releases: Annotated[int, Field(ge=2, le=MOST_RELEASES)]
@@ -73,21 +73,21 @@ def _kind(problem: Any) -> str:
 
 
 AnyProblem = Annotated[
-    Annotated[Problem, Tag("integers")]
-    | Annotated[VectorProblem, Tag("vectors")]
-    | Annotated[SequenceProblem, Tag("sequences")]
-    | Annotated[VectorSequenceProblem, Tag("vector sequences")],
+    Annotated[ProblemSection, Tag("integers")]
+    | Annotated[VectorSection, Tag("vectors")]
+    | Annotated[SequenceSection, Tag("sequences")]
+    | Annotated[VectorSequenceSection, Tag("vector sequences")],
     Discriminator(_kind),
 ]
 
 
-def problem_of(*, dimension: int, same_change: bool, **fields: Any) -> Problem:
+def problem_of(*, dimension: int, same_change: bool, **fields: Any) -> ProblemSection:
     """Of integers or of vectors; several releases are for any changes unless it is said that they
     are for the same change."""
     any_sequence = fields["releases"] > 1 and not same_change
     if any_sequence:
         fields["changes"] = "any"
     if dimension == 1:
-        return SequenceProblem(**fields) if any_sequence else Problem(**fields)
-    kind = VectorSequenceProblem if any_sequence else VectorProblem
+        return SequenceSection(**fields) if any_sequence else ProblemSection(**fields)
+    kind = VectorSequenceSection if any_sequence else VectorSection
     return kind(**fields, dimension=dimension)

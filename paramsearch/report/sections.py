@@ -12,7 +12,7 @@ from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
 from paramsearch.parameters.honest_fraction import in_words
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.problem_section import Problem
+from paramsearch.parameters.problem_section import ProblemSection
 from paramsearch.parameters.words import releases_in_words
 from paramsearch.report.html import (
     LARGEST_TABLE,
@@ -167,7 +167,7 @@ def _witness(audit: Audit) -> list[Html]:
 
 def problem_section(audit: Audit, document: Document) -> Html:
     """The question that was answered; the file may have asked another one."""
-    own: Problem | Proposal
+    own: ProblemSection | Proposal
     if isinstance(document, ParameterFile):
         own, releases, honest = document.problem, document.problem.releases, document.problem.honest
     else:

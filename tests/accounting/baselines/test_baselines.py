@@ -171,9 +171,10 @@ def test_what_the_paper_says_of_the_baselines() -> None:
 
 
 def test_wrong_problems() -> None:
-    for wrong in ((1, 1.0, 1e-6, 1), (10, 0.0, 1e-6, 1), (10, 1.0, 0.0, 1), (10, 1.0, 1e-6, 0)):
+    good = {"n": 10, "eps": 1.0, "delta": 1e-6, "max_value": 1}
+    for name, wrong in (("n", 0), ("n", 1), ("eps", 0.0), ("delta", 0.0), ("max_value", 0)):
         with pytest.raises(InvalidParameter):
-            Problem(*wrong)
+            Laplace(Problem(**{**good, name: wrong}))  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_the_protocol_behind_the_same_interface() -> None:

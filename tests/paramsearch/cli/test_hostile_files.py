@@ -17,7 +17,7 @@ from paramsearch.parameters.parameter_file import save
 
 
 @pytest.fixture(scope="module")
-def uncertified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def parameters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("deployed") / "parameters.json"
     save(file(), path)
     return path

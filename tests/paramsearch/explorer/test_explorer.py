@@ -239,7 +239,7 @@ def test_the_assets_are_shipped_and_legible() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     data = project["tool"]["setuptools"]["package-data"]["paramsearch"]
     assert {"explorer/*.html", "explorer/*.css", "explorer/*.js"} <= set(data)
-    papers = re.findall(r"--paper: #(\w{6})", (ROOT / "paramsearch/report.css").read_text())
+    papers = re.findall(r"--paper: #(\w{6})", (ROOT / "paramsearch/report/report.css").read_text())
     css = (ROOT / "paramsearch/explorer/explorer.css").read_text()
     colours = re.findall(r"--violet: #(\w{6})", css)
     assert len(colours) == len(papers) == 3

@@ -259,9 +259,8 @@ def test_every_stop_shows_what_lookup_finds(browser: Chromium, full: Path) -> No
     asked = product(*axes, tops, range(fractions))
     for (eps, delta, top, _), (most, file) in zip(asked, shown, strict=True):
         try:
-            row = table.lookup(
-                n=1000, eps=eps, delta=delta, max_value=top, max_rmse=float(most)
-            ).row
+            query = Query(n=1000, eps=eps, delta=delta, max_value=top, max_rmse=float(most))
+            row = table.lookup(query).row
         except InvalidParameter:
             assert file is None
         else:

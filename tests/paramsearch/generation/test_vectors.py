@@ -114,7 +114,7 @@ def test_without_the_moves_the_bound_is_false(monkeypatch: pytest.MonkeyPatch) -
     truth = small_views.moved(unit, eps_central, eps)
     mechanism = ones(unit, eps_central)
     assert truth.low <= Notary(mechanism).enclose(eps).enclosure.upper
-    monkeypatch.setattr(Mechanism, "pairs", lambda _: [(0, 1), (1, 0)])
+    monkeypatch.setattr(Mechanism, "changes", lambda _: [Change(0, 1), Change(1, 0)])
     assert Notary(mechanism).enclose(eps).enclosure.upper < truth.low
 
 
@@ -128,8 +128,9 @@ def test_every_move_is_at_least_each_of_its_halves() -> None:
     assert len(upper) == 6 + 4
     for j in (1, 2):
         for k in (1, 2):
-            assert max(lower[j, 0], lower[0, k]) <= upper[j, 0, 0, k]
-    assert all(lower[pair] <= upper[pair] for pair in lower)
+            halves = lower[Change(j, 0)], lower[Change(0, k)]
+            assert max(halves) <= upper[Change(j, k, moved=True)]
+    assert all(lower[change] <= upper[change] for change in lower)
 
 
 def test_the_samplers_deviation_counts_for_both_coordinates() -> None:

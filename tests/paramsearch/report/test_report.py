@@ -224,7 +224,7 @@ def test_a_block_shows_its_maximum(inputs: int, size: int) -> None:
         block = bounds[a * size : (a + 1) * size, b * size : (b + 1) * size]
         known = block[~np.isnan(block)]
         assert math.isnan(found) if not len(known) else found == known.max()
-    drawing = ET.fromstring(pair_map(bounds, worst=(0, 1)))
+    drawing = ET.fromstring(pair_map(bounds, worst=Change(0, 1)))
     cell_titles = [rect for rect in drawing.iter("rect") if rect.find("title") is not None]
     assert len(cell_titles) == (inputs * (inputs - 1) if inputs <= 32 else 0)
 
@@ -234,7 +234,7 @@ def test_pairs_of_equal_or_no_divergence_have_a_map() -> None:
     np.fill_diagonal(bounds, math.nan)
     ET.fromstring(pair_map(bounds, worst=None))
     bounds[~np.isnan(bounds)] = 1.0
-    ET.fromstring(pair_map(bounds, worst=(39, 0)))
+    ET.fromstring(pair_map(bounds, worst=Change(39, 0)))
 
 
 @pytest.mark.parametrize("example", [certified, violated])
@@ -306,8 +306,8 @@ def test_numbers_for_people() -> None:
 
 def test_the_style_sheet_is_shipped_and_legible() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "report.css" in project["tool"]["setuptools"]["package-data"]["paramsearch"]
-    css = (ROOT / "paramsearch/report.css").read_text()
+    assert "report/report.css" in project["tool"]["setuptools"]["package-data"]["paramsearch"]
+    css = (ROOT / "paramsearch/report/report.css").read_text()
     schemes = re.findall(r"(--paper:[^}]*)", css)
     assert len(schemes) == 3
     for scheme in schemes:
