@@ -57,7 +57,9 @@ if TYPE_CHECKING:
     from accounting.model.negative_binomial import NegativeBinomial
     from accounting.model.noise import NoiseSum
     from accounting.model.problem import Problem
-    from accounting.proof.prove import Proof, prove, satisfied_eps
+    from accounting.proof.proof import Proof
+    from accounting.proof.prove import prove
+    from accounting.proof.satisfied_eps import satisfied_eps
     from accounting.protocol import Delta, Protocol
 
     __version__ = version("paramsearch")
@@ -83,7 +85,10 @@ _HOME = {
     "model.negative_binomial": ("NegativeBinomial",),
     "model.noise": ("NoiseSum",),
     "model.problem": ("Problem",),
-    "proof.prove": ("Proof", "prove", "satisfied_eps"),
+    "proof.proof": ("Proof",),
+    "proof.prove": ("prove",),
+    "proof.question": ("Question",),
+    "proof.satisfied_eps": ("satisfied_eps",),
     "protocol": ("Delta", "Protocol"),
 }
 _ROOM_OF = {name: room for room, names in _HOME.items() for name in names}
@@ -110,6 +115,7 @@ __all__ = [
     "Proof",
     "Proposal",
     "Protocol",
+    "Question",
     "TooLarge",
     "Undecided",
     "Violated",

@@ -1,8 +1,8 @@
-"""Far more noise than needed makes tables too large; a proof for less of it does as well.
+"""Far more noise than a claim needs makes tables too large; a proof for less noise serves as well.
 
 NB(r, p) grows with r and with p (notary.md, section 6), and more noise never hurts: an upper bound
-of delta for a mechanism with smaller r and p on every atom holds for the mechanism.  Estimates
-choose how much smaller; the proof is that of the lighter mechanism.
+of delta for a mechanism with smaller r and p on every atom holds for the mechanism itself.
+Estimates choose how much smaller; the proof is that of the mechanism with less noise.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from accounting.estimator.estimate import Estimator
 from accounting.evaluator.view_pairs import Workload
 from accounting.model.mechanism import ExactNoise, Mechanism
 from accounting.proof.directed_rounding import configuration
+from accounting.proof.question import Question
 from accounting.protocol import Protocol
 
 HEAVY = 3e7
-"""Mean noise of an atom, but {-1, +1}, times the square of max_value: beyond it a proof with all
-the noise takes many minutes."""
+"""Mean noise of an atom other than {-1, +1} times the square of max_value, beyond which a proof
+with all the noise takes many minutes."""
 _FINE = 4096
-"""Bits, more than any p of a file has."""
-_MOST = 1 << 16
-_MIXED = 1000.0
-"""How far below the claim estimates of one change must lie where different ones may follow."""
+"""Working precision in bits, more than any p of a file has."""
+_LARGEST_FACTOR = 1 << 16
+_MARGIN, _MARGIN_OF_ANY = 10.0, 1000.0
+"""How far below the claim the estimates must lie; more where changes may differ, since estimates
+are of the same change in every release."""
 _SMALLEST_CLAIM = 1e-250
-"""That estimates can be made for."""
+"""The smallest delta that estimates can be made for."""
 
 
 def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
     """The odds p / (1 - p) of every atom divided by ``factor``, and r rounded down."""
 
     def part(noise: ExactNoise) -> Iterator[ExactNoise]:
-        """Nothing is less noise, too, where r or p are too small for this precision."""
-        p = _below(noise.p / (noise.p + (1 - noise.p) * factor))
+        """Where r or p are too small for this precision, no noise at all is less noise as well."""
+        p = _rounded_down(noise.p / (noise.p + (1 - noise.p) * factor))
         with precision(128):
             r = noise.r if noise.r is not None else _finite(below(noise.shape()))
         if p > 0 and r > 0:
@@ -54,7 +56,7 @@ def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
     return replace(mechanism, atoms=atoms)
 
 
-def _below(exact: Fraction) -> Fraction:
+def _rounded_down(exact: Fraction) -> Fraction:
     """A short fraction at or below."""
     with precision(128):
         return _finite(below(ball(exact)))
@@ -65,6 +67,7 @@ def _finite(number: float) -> Fraction:
 
 
 def heavy(mechanism: Mechanism) -> bool:
+    """Whether some atom has so much noise that a proof with all of it would take very long."""
     limit = HEAVY / mechanism.max_value**2
     with precision(_FINE):
         for elements, noises in mechanism.atoms.items():
@@ -75,30 +78,28 @@ def heavy(mechanism: Mechanism) -> bool:
     return False
 
 
-def light_enough(
-    mechanism: Mechanism, eps: float, releases: int, claim: float, *, same_change: bool = False
-) -> int:
-    """By how much the odds may be divided with delta still well below ``claim``, by estimates; 1 if
-    they should stay.
+def light_enough(mechanism: Mechanism, question: Question) -> int:
+    """By how much the odds may be divided with delta still well below the claim, by estimates.
 
-    The estimates are of the same change every time; any sequence of them is allowed for.
+    1 means that they should stay as they are.
     """
-    probability("claim", claim)
+    claim = probability("claim", question.claim)
+    goal = claim / (_MARGIN_OF_ANY if question.any_sequence else _MARGIN)
     factor = 1
-    while factor < _MOST:
+    while factor < _LARGEST_FACTOR:
         try:
             less = configuration(lightened(mechanism, 4 * factor), noise="less")
-            found = _estimate(Protocol(less, releases).workload, eps, claim)
+            found = _estimate(Protocol(less, question.releases).workload, question.eps, claim)
         except AccountingError:
             return factor
-        if not found < claim / (10 if releases == 1 or same_change else _MIXED):
+        if not found < goal:
             return factor
         factor *= 4
     return factor
 
 
 def _estimate(workload: Workload, eps: float, claim: float) -> float:
-    """With the first negative binomial of every atom alone: less noise again."""
+    """With only the first negative binomial of every atom: less noise again."""
     mean = np.array([noise.parts[0].mean for noise in workload.noises])
     r = np.array([noise.parts[0].r for noise in workload.noises])
     delta = max(claim, _SMALLEST_CLAIM)

@@ -14,7 +14,9 @@ from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof_types import GAP, Tier
-from accounting.proof.prove import Proof, prove, unprotected
+from accounting.proof.proof import Proof
+from accounting.proof.prove import prove, unprotected
+from accounting.proof.question import Question
 from accounting.proof.words import worst_case
 from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.honest_fraction import claimed_fraction
@@ -48,17 +50,13 @@ def certify(
     gap = gap_width(gap)
     mechanism = claimed(file)
     try:
-        proof = prove(
-            mechanism,
-            problem.eps,
+        question = Question(
+            eps=problem.eps,
             releases=problem.releases,
             same_change=problem.same_change,
-            tier=tier,
-            gap=gap,
             claim=problem.delta,
-            deadline=deadline,
-            progress=progress,
         )
+        proof = prove(mechanism, question, tier=tier, gap=gap, deadline=deadline, progress=progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
     bounds = f"delta at eps = {exactly(problem.eps)} lies in {proof.enclosure}"

@@ -14,7 +14,7 @@ from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.model.configuration import Proposal
 from accounting.model.proof_types import Tier
-from accounting.proof.prove import Proof
+from accounting.proof.proof import Proof
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import EXIT_CODE, Audit, audit
 from paramsearch.certification.certify import certify
@@ -186,7 +186,7 @@ def _person(
 def _proof(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
     lower, upper = proof.enclosure.lower, proof.enclosure.upper
     if not proof.exact:
-        why = "proved for less noise" if proof.lighter else "more atoms than values"
+        why = "proved for less noise" if proof.less_noise else "more atoms than values"
         yield "delta", f"at most {at_most(upper)} ({why}: upper bound only)"
     elif lower == upper:
         yield "delta", f"exactly {exactly(upper)}"

@@ -46,9 +46,6 @@ _CENTRAL_RATE_BITS = 192
 def uncertified(
     proposal: Proposal,
     *,
-    n: int | None = None,
-    eps: float | None = None,
-    delta: float | None = None,
     releases: int = 1,
     same_change: bool = False,
     honest: float = 1.0,
@@ -65,10 +62,10 @@ def uncertified(
         problem = problem_of(
             dimension=proposal.dimension,
             same_change=same_change,
-            n=whole("n", _given("n", n, proposal.n), least=1),
+            n=whole("n", _given("n", proposal.n), least=1),
             max_value=proposal.max_value,
-            eps=not_negative("eps", _given("eps", eps, proposal.eps)),
-            delta=probability("delta", _given("delta", delta, proposal.delta)),
+            eps=not_negative("eps", _given("eps", proposal.eps)),
+            delta=probability("delta", _given("delta", proposal.delta)),
             adjacency="substitution",
             releases=whole("releases", releases, least=1),
             honest=share("honest", honest),
@@ -105,8 +102,7 @@ def uncertified(
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
-def _given(name: str, option: Any, stated: Any) -> Any:
-    value = option if option is not None else stated
+def _given(name: str, value: Any) -> Any:
     if value is None:
         raise InvalidParameter(f"{name} is not given: add it to the configuration or as --{name}")
     return value

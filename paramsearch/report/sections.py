@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, FAST
-from accounting.proof.prove import Proof
+from accounting.proof.proof import Proof
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
 from paramsearch.parameters.honest_fraction import in_words
@@ -109,7 +109,7 @@ def _margin(claimed: float, bound: float, side: str) -> Html | str:
 
 def no_lower_bound(proof: Proof) -> str:
     """Why there is none."""
-    return "proved for less noise" if proof.lighter else "more atoms than values"
+    return "proved for less noise" if proof.less_noise else "more atoms than values"
 
 
 def worst_change(audit: Audit) -> Change | None:

@@ -102,7 +102,7 @@ def _check(job: Check) -> Verdict:
         told = row_of(file, name=name)
         if told is None or not job.row.says(told):
             return Verdict(name, "changed", "it is not what the index says")
-        found = audit(file, tier=job.tier, finer=False)  # of the claim alone
+        found = audit(file, tier=job.tier, explain=False)  # of the claim alone
     except InvalidConfiguration as error:
         return Verdict(name, "changed", _because(error))
     except AccountingError as error:

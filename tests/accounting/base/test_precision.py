@@ -20,6 +20,7 @@ from accounting.base.balls import ball, double, precision
 from accounting.model.configuration import Proposal
 from accounting.notary.thinned import ThinnedCentral
 from paramsearch.certification.audit import Audit, audit
+from paramsearch.certification.claim import Claim
 
 EXAMPLE = json.loads((EXAMPLES / "sum_to_2.json").read_text())
 
@@ -51,10 +52,10 @@ def test_two_threads_that_audit_at_once_get_what_each_gets_alone() -> None:
     proposal = Proposal.of(EXAMPLE)
 
     def few() -> Audit:
-        return audit(proposal, honest=0.5, delta=1e-3, gap=1e-2, witness=False)
+        return audit(proposal, Claim.of(proposal, honest=0.5, delta=1e-3), gap=1e-2, explain=False)
 
     def many() -> Audit:
-        return audit(proposal, eps=3.0, delta=1e-40, gap=1e-2, witness=False)
+        return audit(proposal, Claim.of(proposal, eps=3.0, delta=1e-40), gap=1e-2, explain=False)
 
     alone = [few(), many()]
     together = at_once(few, many, few, many)

@@ -27,9 +27,12 @@ from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from accounting.notary.notary import Notary
 from accounting.proof.directed_rounding import configuration
-from accounting.proof.prove import prove, satisfied_eps
+from accounting.proof.prove import prove
+from accounting.proof.question import Question
+from accounting.proof.satisfied_eps import satisfied_eps
 from paramsearch import Request, audit, generate, load
 from paramsearch.certification.audit import mechanism_of
+from paramsearch.certification.claim import Claim
 from paramsearch.cli.app import app
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json, schema
 from paramsearch.parameters.words import claimed
@@ -98,7 +101,7 @@ def test_files_for_the_same_change_do_not_cover_others(
 ) -> None:
     file = load(EXAMPLES / f"{name}.json")
     assert file.problem.same_change
-    found = audit(file, releases=releases, tier=tier, witness=False)
+    found = audit(file, Claim.of(file, releases=releases), tier=tier, explain=False)
     assert (found.verdict, found.same_change) == ("violated", False)
     assert found.proof is not None
     assert found.proof.enclosure.lower >= reached
@@ -121,19 +124,21 @@ def of_sequence(file: ParameterFile, changes: dict[tuple[int, int], int], eps: f
 def test_files_for_the_same_change_keep_their_meaning(name: str) -> None:
     file = load(EXAMPLES / f"{name}.json")
     assert file.format == "correlated-noise-parameters/1"
-    found = audit(file, witness=False)
+    found = audit(file, explain=False)
     assert (found.verdict, found.same_change, found.confirmed) == ("certified", True, True)
     assert "only if the user makes the same change in every one" in claimed(file)
 
 
 def test_the_shipped_file_does_not_hold_for_two_releases_at_the_double_eps() -> None:
     file = load(SHIPPED / "5-1-1e-06-0.9.json")
-    found = audit(file, releases=2, eps=2.0, delta=1e-8, witness=False)
+    found = audit(file, Claim.of(file, releases=2, eps=2.0, delta=1e-8), explain=False)
     assert found.verdict == "violated"
     assert found.proof is not None
     assert found.proof.enclosure.lower >= 8.86e-8
     assert of_sequence(file, {(0, 3): 1, (5, 0): 1}, 2.0).lower >= 8.84e-8
-    same = audit(file, releases=2, same_change=True, eps=2.0, delta=1e-8, witness=False)
+    same = audit(
+        file, Claim.of(file, releases=2, same_change=True, eps=2.0, delta=1e-8), explain=False
+    )
     assert same.verdict == "certified"
 
 
@@ -146,16 +151,18 @@ def test_many_releases_cost_little_more_than_the_same_change(
     name: str, releases: int, eps: float, delta: float, tier: str
 ) -> None:
     mechanism = load(SHIPPED / f"{name}.json").mechanism()
-    proof = prove(mechanism, eps, releases=releases, claim=delta, tier=tier)
+    proof = prove(mechanism, Question(eps=eps, releases=releases, claim=delta), tier=tier)
     assert proof.enclosure.upper <= delta
-    same = prove(mechanism, eps, releases=releases, claim=delta, tier="fast", same_change=True)
+    same = prove(
+        mechanism, Question(eps=eps, releases=releases, claim=delta, same_change=True), tier="fast"
+    )
     assert same.enclosure.lower <= proof.enclosure.upper
 
 
 def test_both_proofs_agree_on_ten_thousand_releases() -> None:
     mechanism = load(SHIPPED / "5-1-1e-06-0.9.json").mechanism()
     found = [
-        prove(mechanism, 3470.0, releases=10_000, claim=1e-6, tier=tier).enclosure
+        prove(mechanism, Question(eps=3470.0, releases=10_000, claim=1e-6), tier=tier).enclosure
         for tier in ("ball", "fast")
     ]
     assert max(e.lower for e in found) <= min(e.upper for e in found)
@@ -220,10 +227,13 @@ def test_where_finite_losses_do_not_decide(
 
 def test_epsilon_and_profile_of_any_sequence() -> None:
     file = load(EXAMPLES / "same_change_3_2_1e-6.json")
-    eps = satisfied_eps(file.mechanism(), 1e-6, 2)
+    eps = satisfied_eps(file.mechanism(), 1e-6, releases=2)
     assert eps is not None
     assert 1.0 < eps.lower <= eps.upper <= 1.1
-    assert prove(file.mechanism(), eps.upper, releases=2, claim=1e-6).enclosure.upper <= 1e-6
+    assert (
+        prove(file.mechanism(), Question(eps=eps.upper, releases=2, claim=1e-6)).enclosure.upper
+        <= 1e-6
+    )
     protocol = Protocol(configuration(file.mechanism(), noise="less"), 2)
     points = protocol.profile([0.8, 1.0, 1.2])
     uppers = [enclosure.upper for _, enclosure in points]
@@ -236,7 +246,7 @@ def test_what_several_releases_cannot_be_asked() -> None:
         Protocol(config, 2).delta_of(Change(0, 1), 1.0)
     mechanism = load(EXAMPLES / "same_change_3_2_1e-6.json").mechanism()
     with pytest.raises(InvalidParameter, match="10,001"):
-        prove(mechanism, 1.0, releases=10_001)
+        prove(mechanism, Question(eps=1.0, releases=10_001))
 
 
 def test_the_worst_case_is_said_with_what_it_attains() -> None:
@@ -296,7 +306,7 @@ def test_the_report_says_what_is_covered(tmp_path: Path) -> None:
     file = load(EXAMPLES / "same_change_3_2_1e-6.json")
     pages = {}
     for same in (False, True):
-        found = audit(file, releases=2, same_change=same, delta=1e-5)
+        found = audit(file, Claim.of(file, releases=2, same_change=same, delta=1e-5))
         page = tmp_path / f"{same}.html"
         report.write(page, found, file, source="x.json")
         pages[same] = page.read_text(encoding="utf-8")

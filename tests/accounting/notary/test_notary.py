@@ -25,6 +25,7 @@ from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.prove import prove
+from accounting.proof.question import Question
 from paramsearch.certification.audit import audit, mechanism_of
 
 CHUNK = 100
@@ -40,7 +41,7 @@ def test_verdicts_are_right(seed: int) -> None:
             claim = float(truth.low * factor)
             if not 0 < claim < 1:
                 continue
-            found = audit(small.proposal(claim), witness=False)
+            found = audit(small.proposal(claim), explain=False)
             assert found.proof is not None
             assert found.proof.enclosure.lower <= truth.high
             assert truth.low <= found.proof.enclosure.upper
@@ -243,7 +244,7 @@ def test_agrees_with_the_fast_evaluators(
 @pytest.mark.parametrize("tier", ["ball", "mixed", "fast"])
 def test_tiers_cover_every_pair(tier: Tier) -> None:
     mechanism = exactly(small_protocol(5, 480))
-    found = prove(mechanism, 1.0, tier=tier, claim=1e-6)
+    found = prove(mechanism, Question(eps=1.0, claim=1e-6), tier=tier)
     assert sum(found.covered.values()) == 30
     assert found.enclosure.upper <= 1e-6
     reference = Notary(mechanism).enclose(1.0).enclosure

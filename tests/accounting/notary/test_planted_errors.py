@@ -43,7 +43,7 @@ def complaints() -> Iterator[str]:
         mechanism = mechanism_of(case.proposal()).thinned(Fraction(case.share))
         yield from _wrong(case, Notary(mechanism))
         if case.share == 1:  # the same, by way of a parameter file's rationals
-            file = uncertified(case.proposal(), n=1000)
+            file = uncertified(replace(case.proposal(), n=1000))
             yield from _wrong(case, Notary(claimed(file)))
 
 

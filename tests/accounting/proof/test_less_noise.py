@@ -13,6 +13,7 @@ from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.less_noise import heavy, light_enough, lightened
 from accounting.proof.prove import prove
+from accounting.proof.question import Question
 
 
 def mechanism(mean: float, r: float = 12.0, max_value: int = 3) -> Mechanism:
@@ -48,8 +49,8 @@ def test_only_far_too_much_noise_is_lightened() -> None:
 
 def test_the_bound_holds_for_the_heavy_mechanism() -> None:
     whole = mechanism(2e4, r=9.0, max_value=2)
-    light = prove(whole, 1.0, claim=1e-4, tier="light")
-    assert light.lighter
+    light = prove(whole, Question(eps=1.0, claim=1e-4), tier="light")
+    assert light.less_noise
     assert not light.exact
     assert light.enclosure.lower == 0.0
     assert light.enclosure.upper <= 1e-4
@@ -59,9 +60,9 @@ def test_the_bound_holds_for_the_heavy_mechanism() -> None:
 
 def test_a_claim_that_needs_the_noise_is_proved_with_it() -> None:
     whole = mechanism(300.0, r=9.0, max_value=2)
-    plain = prove(whole, 1.0, tier="fast")
-    close = prove(whole, 1.0, tier="light", claim=plain.enclosure.upper * 1.05)
-    assert not close.lighter
+    plain = prove(whole, Question(eps=1.0), tier="fast")
+    close = prove(whole, Question(eps=1.0, claim=plain.enclosure.upper * 1.05), tier="light")
+    assert not close.less_noise
     assert close.exact
     assert close.enclosure.lower > 0
 

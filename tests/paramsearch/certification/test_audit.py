@@ -19,6 +19,7 @@ from accounting import AccountingError, Protocol
 from accounting.model.configuration import Proposal, loads
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify
+from paramsearch.certification.claim import Claim
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.documents import read
 from paramsearch.parameters.parameter_file import dumps
@@ -69,7 +70,7 @@ def test_violated_with_its_witness(certified: Path) -> None:
     assert answer["delta_lower"] > 1e-8
     low, high = answer["satisfied_eps"]
     assert 1 < low <= high < 1.1
-    held = audit(read(certified), eps=high, delta=1e-8)
+    held = audit(read(certified), Claim.of(read(certified), eps=high, delta=1e-8))
     assert held.verdict == "certified"
     done = run("audit", certified, "--delta", "1e-8")
     assert done.returncode == 1
@@ -355,7 +356,7 @@ def test_mutations_of_a_bare_configuration(tmp_path: Path) -> None:
             means = [r * p / (1 - p) for _, r, p in document.atoms]
             if max(means, default=0) > 1e5 or document.max_value > 20:
                 continue  # valid, and slow
-            found = audit(document, witness=False, gap=1e-2)
+            found = audit(document, explain=False, gap=1e-2)
             if found.verdict == "certified" and decided < 60:
                 decided += 1
                 fast = Protocol(document.configuration()).delta(found.eps).enclosure

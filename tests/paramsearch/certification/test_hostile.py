@@ -21,7 +21,9 @@ from accounting.model.configuration import Proposal
 from accounting.model.family import hubs
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.notary.notary import Notary
-from accounting.proof.prove import prove, satisfied_eps
+from accounting.proof.prove import prove
+from accounting.proof.question import Question
+from accounting.proof.satisfied_eps import satisfied_eps
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import uncertified
@@ -97,7 +99,7 @@ def test_enormous_numbers(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_extreme_numbers_are_decided_or_not(changes: dict[str, Any]) -> None:
-    found = audit(Proposal.of({**SMALL, **changes}), witness=False)
+    found = audit(Proposal.of({**SMALL, **changes}), explain=False)
     assert found.verdict in ("certified", "violated", "undecided")
 
 
@@ -179,8 +181,8 @@ def test_the_eps_that_holds_counts_the_deviation() -> None:
     for delta in (0.2, 0.24069243):
         found = satisfied_eps(mechanism, delta)
         assert found is not None
-        assert prove(mechanism, found.upper).enclosure.upper <= delta
-        assert prove(mechanism, found.lower * 0.999).enclosure.lower > delta
+        assert prove(mechanism, Question(eps=found.upper)).enclosure.upper <= delta
+        assert prove(mechanism, Question(eps=found.lower * 0.999)).enclosure.lower > delta
 
 
 @pytest.mark.parametrize("name", ["[red]x.json", "[/foo].json", "a b;$(c).json"])

@@ -17,6 +17,7 @@ from accounting.base.balls import floor, precision
 from accounting.model.configuration import Proposal, loads
 from accounting.model.mechanism import MOST_PARTS, ExactNoise, noises
 from accounting.proof.prove import prove
+from accounting.proof.question import Question
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.certify import certify
 from paramsearch.deploy import Analyzer, Randomizer
@@ -136,7 +137,7 @@ def test_merged_copies_are_the_same_noise() -> None:
     atom = {"atom": [-1, 1], "r": 0.5, "p": 0.5}
     often = mechanism_of(Proposal.of({**SMALL, "atoms": [atom] * 4}))
     assert once == often
-    assert prove(once, 1.0) == prove(often, 1.0)
+    assert prove(once, Question(eps=1.0)) == prove(often, Question(eps=1.0))
 
 
 @pytest.mark.parametrize("eps", ["1e30", str(2**63), "1e7"])

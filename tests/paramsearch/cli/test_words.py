@@ -19,7 +19,7 @@ from places import EXAMPLES
 from accounting import Enclosure, Violated
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.model.configuration import Proposal
-from accounting.proof.prove import Proof
+from accounting.proof.proof import Proof
 from paramsearch.certification import audit as auditor
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
@@ -86,7 +86,7 @@ def in_words(section: str) -> str:
 
 def proved(high: float, delta: float, low: float = 0.0) -> str:
     """The verdict of a proof with these bounds, in words."""
-    found = audit(stated(delta=0.5), gap=0.5, witness=False)
+    found = audit(stated(delta=0.5), gap=0.5, explain=False)
     assert found.proof is not None
     bounds = replace(found.proof, enclosure=Enclosure(low, high))
     return in_words(verdict_section(replace(found, proof=bounds, delta=delta)))
@@ -152,7 +152,7 @@ def test_every_eps_of_the_profile_is_the_one_that_was_asked_about(
 ) -> None:
     """In a row (eps, delta at most) a rounded eps would claim more than was proved."""
     asked: list[float] = []
-    found = audit(stated(delta=0.5), gap=0.5, witness=False)
+    found = audit(stated(delta=0.5), gap=0.5, explain=False)
 
     class Evaluator:
         def delta(self, at: float, **_: float) -> Any:
@@ -223,7 +223,7 @@ def test_a_certificate_is_confirmed_by_a_finer_proof_where_the_first_one_is_wide
     assert found.proof is not None
     assert found.confirmed
     assert found.proof.enclosure.upper <= closer.delta_upper
-    assert audit(reassembled(file, closer), finer=False).confirmed is False
+    assert audit(reassembled(file, closer), explain=False).confirmed is False
     wrong = file.certificate.model_copy(
         update={"delta_lower": 0.0, "delta_upper": found.proof.enclosure.lower * (1 - 1e-4)}
     )

@@ -6,6 +6,7 @@ import pytest
 
 from accounting import Family, InvalidFamily, InvalidParameter, TooLarge, Undecided
 from paramsearch import Request, audit, generate
+from paramsearch.certification.claim import Claim
 from paramsearch.search.families.family_draft import Draft
 
 
@@ -60,7 +61,7 @@ def test_limits(wrong: dict[str, float]) -> None:
 def test_a_lighter_proof_can_be_asked_another_question() -> None:
     """Its upper bound depends on the claim: a weaker one does not refute the certificate."""
     made = generate(Request(n=1000, eps=0.5, delta=1e-6, max_value=3, method="theorem"))
-    found = audit(made.file, delta=1e-3, tier="light")
+    found = audit(made.file, Claim.of(made.file, delta=1e-3), tier="light")
     assert found.verdict == "certified"
 
 

@@ -31,6 +31,7 @@ from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.model.proof_types import BALL_2D, Tier
 from accounting.notary.notary import Notary
 from accounting.proof.prove import prove
+from accounting.proof.question import Question
 from paramsearch import (
     Request,
     audit,
@@ -73,7 +74,7 @@ def test_both_tiers_enclose_the_enumerated_counts(seed: int) -> None:
     truth = small_views.moved(unit, eps_central, eps)
     tiers: tuple[Tier, ...] = ("ball", "fast", "mixed")
     for tier in tiers:
-        found = prove(ones(unit, eps_central), eps, tier=tier)
+        found = prove(ones(unit, eps_central), Question(eps=eps), tier=tier)
         assert found.enclosure.lower <= truth.high
         assert truth.low <= found.enclosure.upper
         assert sum(found.covered.values()) == 3
@@ -95,7 +96,9 @@ def test_some_honest_users(share: float) -> None:
 def test_a_move_is_the_product_of_its_halves_for_several_releases() -> None:
     mechanism = audited(SMALL)
     for releases in (1, 2, 3):
-        ball, fast = (prove(mechanism, 2.0, tier=tier, releases=releases) for tier in _TIERS)
+        ball, fast = (
+            prove(mechanism, Question(eps=2.0, releases=releases), tier=tier) for tier in _TIERS
+        )
         assert ball.enclosure.lower <= fast.enclosure.upper
         assert fast.enclosure.lower <= ball.enclosure.upper
         assert ball.worst_change == fast.worst_change == Change(2, 2, moved=True)

@@ -16,6 +16,7 @@ from accounting.base.balls import ball, precision
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed
+from paramsearch.certification.claim import Claim
 from paramsearch.parameters import assembly as certification
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction, in_words
@@ -89,5 +90,7 @@ def test_new_files_are_audited_for_what_was_written() -> None:
         True,
         Fraction(9, 10),
     )
-    bare = audit(replace(EXAMPLE, delta=0.5), honest=0.9, gap=0.1)
+    bare = audit(
+        replace(EXAMPLE, delta=0.5), Claim.of(replace(EXAMPLE, delta=0.5), honest=0.9), gap=0.1
+    )
     assert bare.proved_for == Fraction(9, 10)

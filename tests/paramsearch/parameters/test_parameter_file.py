@@ -6,6 +6,7 @@ import contextlib
 import copy
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from accounting import AccountingError, InvalidConfiguration, InvalidParameter, 
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed
+from paramsearch.certification.claim import Claim
 from paramsearch.parameters import parameter_file
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import (
@@ -105,7 +107,7 @@ def test_every_edit_is_caught(path: tuple[Any, ...]) -> None:
     if path == ("certificate", "delta_upper"):
         return  # larger than it was: still true
     with contextlib.suppress(AccountingError):
-        assert audit(forged, witness=False).verdict != "certified"
+        assert audit(forged, explain=False).verdict != "certified"
 
 
 def test_a_certificate_that_is_too_good() -> None:
@@ -113,7 +115,7 @@ def test_a_certificate_that_is_too_good() -> None:
     data["certificate"]["delta_upper"] = data["certificate"]["delta_lower"] * 0.9
     data["certificate"]["delta_lower"] = 0.0
     data["sha256"] = digest(data)
-    found = audit(from_json(data, source="the file"), witness=False)
+    found = audit(from_json(data, source="the file"), explain=False)
     assert found.verdict == "violated"
     assert "the certificate says" in found.reason
 
@@ -228,13 +230,13 @@ def test_honest_fraction_is_certified_for_that_fraction() -> None:
     assert plain.certificate.delta_lower <= thin.certificate.delta_upper
     assert thin.cost.noise_messages == pytest.approx(plain.cost.noise_messages / 0.8, rel=1e-12)
     assert audit(thin).verdict == "certified"
-    assert audit(thin, honest=0.5, witness=False).verdict == "violated"
+    assert audit(thin, Claim.of(thin, honest=0.5), explain=False).verdict == "violated"
 
 
 def test_refusals_to_certify() -> None:
     proposal = Proposal.of(json.loads(EXAMPLE.read_text()))
     with pytest.raises(Violated, match="above the claimed"):
-        certify(uncertified(proposal, delta=1e-8))
+        certify(uncertified(replace(proposal, delta=1e-8)))
     with pytest.raises(InvalidParameter, match="honest"):
         uncertified(proposal, honest=0.0)
     silent = Proposal.of({**json.loads(EXAMPLE.read_text()), "max_value": 3})

@@ -28,6 +28,7 @@ from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
+from paramsearch.certification.claim import Claim
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.report import report
@@ -132,7 +133,7 @@ def test_a_false_certificate_is_not_called_a_false_claim() -> None:
     file, _ = certified()
     assert file.certificate is not None
     forged = file.certificate.model_copy(update={"delta_lower": 0.0, "delta_upper": 1e-7})
-    found = audit(reassembled(file, forged), witness=False)
+    found = audit(reassembled(file, forged), explain=False)
     text = words(bare(found, reassembled(file, forged)))
     assert "Violated" in text
     assert "The certificate says δ is at most 10−7" in text
@@ -155,7 +156,7 @@ def test_everything_renders_without_a_proof() -> None:
 
 def test_dishonest_users_are_said() -> None:
     file, _ = certified()
-    found = audit(file, honest=0.75, tier="fast")
+    found = audit(file, Claim.of(file, honest=0.75), tier="fast")
     question = (found.mechanism, found.eps, found.releases)
     assert report.curve(*question) is None
     assert report.pair_bounds(*question) is None

@@ -1,0 +1,138 @@
+"""Proofs by the fast evaluators, for parameters that are exact numbers.
+
+The evaluators take doubles.  More noise never hurts (exact_view.md, section 3; NB(r, p) grows with
+r and with p, notary.md, section 6), so upper bounds come from parameters rounded towards less noise
+and lower bounds from parameters rounded towards more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.progress import Progress
+from accounting.composition.any_sequence import sequence_bounds
+from accounting.model.change import Change, Repeated
+from accounting.model.mechanism import Mechanism
+from accounting.model.proof_types import FAST, LOOSE
+from accounting.proof.deviation import Deviation
+from accounting.proof.directed_rounding import configuration
+from accounting.proof.proof import Proof
+from accounting.proof.question import Question
+from accounting.protocol import Protocol
+
+_SECOND_OPINIONS = 64
+"""Changes that the notary proves as well once the fast bounds have decided the claim."""
+_NEAR = 0.9
+"""Share of the worst lower bound above which the upper bound of a change leaves it in doubt."""
+_FEWER = 8
+"""Factor between the numbers of releases that are tried for a lower bound."""
+
+
+@dataclass(frozen=True)
+class FastProof:
+    """A proof, and the upper bound of each change."""
+
+    proof: Proof
+    changes: Sequence[Change]
+    upper: FloatArray
+
+    def in_doubt(self, claim: float | None) -> IntArray:
+        """Indices of the changes for the notary.
+
+        All that could be the worst; once the claim is decided, some of the worst for a second
+        opinion.
+        """
+        near = np.flatnonzero(self.upper > _NEAR * self.proof.enclosure.lower)
+        if claim is None or self.proof.enclosure.lower > claim:
+            return near
+        near = near[np.argsort(-self.upper[near], kind="stable")]
+        above_claim = int(np.count_nonzero(self.upper[near] > claim))
+        return near[: max(_SECOND_OPINIONS, above_claim)]
+
+
+def rounded_protocol(
+    mechanism: Mechanism, question: Question, *, noise: Literal["less", "more"]
+) -> Protocol:
+    """The evaluators for the mechanism with at most, or at least, its noise."""
+    config = configuration(mechanism, noise=noise)
+    return Protocol(config, question.releases, question.same_change)
+
+
+def prove_same_change(
+    mechanism: Mechanism, question: Question, gap: float, progress: Progress
+) -> FastProof:
+    """One release, or several in which a user makes the same change."""
+    eps, claim = question.eps, question.claim
+    question = replace(question, same_change=True)
+    less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
+    deviation = Deviation.of(mechanism, eps, question.releases)
+    wanted = LOOSE
+    while True:
+        upper = less.delta(eps, gap=wanted, progress=progress)
+        lower = upper if less == more else more.delta(eps, gap=wanted, progress=progress)
+        largest = upper.enclosure.upper
+        enclosure = deviation.widened(lower.enclosure.lower, largest)
+        if question.decided_by(enclosure.lower, enclosure.upper) or wanted <= gap:
+            break
+        wanted = max(gap, wanted / 10)
+    fewer = question.releases
+    while claim is not None and enclosure.lower <= claim < enclosure.upper and fewer > _FEWER:
+        fewer //= _FEWER  # whoever sees all releases sees these: delta grows with their number
+        part = replace(more, releases=fewer).delta(eps, gap=LOOSE, progress=progress)
+        if part.enclosure.lower > lower.enclosure.lower:
+            lower = part
+            enclosure = deviation.widened(lower.enclosure.lower, largest)
+    proof = Proof(
+        eps=eps,
+        enclosure=enclosure,
+        worst_change=lower.worst_change if lower.exact else upper.worst_change,
+        exact=upper.exact,
+        met=upper.met and lower.met,
+        covered={FAST: len(upper.changes)},
+        precision=53,
+        deviation=deviation.size,
+    )
+    added = deviation.added
+    uppers = np.nextafter(upper.upper + added, math.inf) if added else upper.upper
+    return FastProof(proof, upper.changes, uppers)
+
+
+def prove_any_sequence(
+    mechanism: Mechanism, question: Question, gap: float, progress: Progress
+) -> tuple[Proof, list[Change]]:
+    """Several releases with any changes; and changes that stand for all others."""
+    eps, releases = question.eps, question.releases
+    single = Question(eps=eps)
+    less, more = (rounded_protocol(mechanism, single, noise=n) for n in ("less", "more"))
+    found = sequence_bounds(
+        less.workload,
+        more.workload,
+        eps,
+        releases,
+        gap=gap,
+        claim=question.claim,
+        progress=progress,
+    )
+    deviation = Deviation.of(mechanism, eps, releases)
+    exact = less.configuration.family.exact
+    enclosure = deviation.widened(found.lower if exact else 0.0, found.upper)
+    changes = less.changes
+    proof = Proof(
+        eps=eps,
+        enclosure=enclosure,
+        worst_change=changes[found.witness[0][0]],
+        exact=exact,
+        met=enclosure.upper - enclosure.lower <= gap * enclosure.upper,
+        covered={FAST: len(changes)},
+        precision=53,
+        deviation=deviation.size,
+        worst_sequence=tuple(Repeated(changes[q], times) for q, times in found.witness),
+        sequence_lower=enclosure.lower,
+    )
+    return proof, [changes[q] for q in found.kinds]

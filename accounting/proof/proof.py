@@ -1,0 +1,77 @@
+"""What was proved, and by which method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from accounting.base.enclosure import Enclosure
+from accounting.model.change import Change, Repeated
+from accounting.notary.notary import Finding
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Bounds of delta(eps) over all changes of one user's input.
+
+    Attributes:
+        eps: The eps of the bounds.
+        enclosure: ``lower <= delta <= upper``.
+        worst_change: Attains the lower bound; if that belongs to an adaptive sequence of changes,
+            the sequence begins with it.
+        exact: Whether lower bounds mean anything: False for a family with more atoms than values,
+            and for a proof with less noise.
+        met: Whether the gap that was asked for was reached.
+        covered: How many changes each method proved.
+        precision: Working precision in bits.
+        deviation: What the deployed sampler may add to delta; inside the bounds already.
+        worst_sequence: For any sequence of changes, a fixed one that is bad.
+        sequence_lower: What ``worst_sequence`` attains by itself.
+        less_noise: Whether this is a proof for less noise, which gives no lower bound.
+    """
+
+    eps: float
+    enclosure: Enclosure
+    worst_change: Change
+    exact: bool
+    met: bool
+    covered: Mapping[str, int]
+    precision: int
+    deviation: float
+    worst_sequence: tuple[Repeated, ...] = ()
+    sequence_lower: float = 0.0
+    less_noise: bool = False
+
+    @staticmethod
+    def of(found: Finding) -> Proof:
+        """A finding of the notary."""
+        return Proof(
+            eps=found.eps,
+            enclosure=found.enclosure,
+            worst_change=found.worst_change,
+            exact=found.exact,
+            met=found.met,
+            covered={found.method: found.pairs},
+            precision=found.precision,
+            deviation=found.deviation,
+            worst_sequence=found.worst_sequence,
+            sequence_lower=found.sequence_lower,
+        )
+
+    def with_lower_of(self, other: Proof) -> Proof:
+        """This upper bound with the lower bound of another proof, where that is larger."""
+        if other.enclosure.lower <= self.enclosure.lower:
+            return self
+        return replace(
+            self,
+            enclosure=Enclosure(other.enclosure.lower, self.enclosure.upper),
+            worst_change=other.worst_change,
+            worst_sequence=other.worst_sequence or self.worst_sequence,
+            sequence_lower=max(other.sequence_lower, self.sequence_lower),
+        )
+
+    def __str__(self) -> str:
+        methods = " + ".join(f"{count:,} {method}" for method, count in self.covered.items())
+        return (
+            f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change} ({methods})"
+        )

@@ -1,0 +1,51 @@
+"""What is asked of a mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accounting.base.errors import InvalidParameter
+from accounting.base.validation import not_negative, whole
+from accounting.model.proof_types import MOST_RELEASES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """How large is delta at ``eps``, and is it at most ``claim``?
+
+    Args:
+        eps: The eps of the guarantee.
+        releases: Number of releases that are seen together.
+        same_change: Whether a user makes the same change in every release; otherwise the inputs of
+            one user may change in any way, chosen adaptively (composition/releases.md).
+        claim: The delta to decide about; None asks for the bounds alone.
+
+    Raises:
+        InvalidParameter: If a number is outside its domain.
+
+    >>> Question(eps=1.0, releases=10).any_sequence
+    True
+    """
+
+    eps: float
+    releases: int = 1
+    same_change: bool = False
+    claim: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", not_negative("eps", self.eps))
+        object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
+        if self.any_sequence and self.releases > MOST_RELEASES:
+            raise InvalidParameter(
+                f"releases = {self.releases:,} is more than {MOST_RELEASES:,}, the most for any "
+                "sequence of changes; ask for fewer, or for --same-change if that is what is meant"
+            )
+
+    @property
+    def any_sequence(self) -> bool:
+        """Whether one user's inputs may change differently from release to release."""
+        return self.releases > 1 and not self.same_change
+
+    def decided_by(self, lower: float, upper: float) -> bool:
+        """Whether these bounds of delta settle the claim; without one they always do."""
+        return self.claim is None or upper <= self.claim or lower > self.claim

@@ -1,0 +1,92 @@
+"""What a document claims, or what somebody asks about it instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accounting.base.errors import InvalidParameter
+from accounting.base.validation import not_negative, probability, share, whole
+from accounting.model.configuration import Proposal
+from accounting.proof.question import Question
+from paramsearch.parameters.parameter_file import ParameterFile
+
+_MOST_RELEASES = (1 << 31) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """(eps, delta)-privacy for ``releases`` together, with noise from the fraction ``honest``."""
+
+    eps: float
+    delta: float
+    releases: int = 1
+    same_change: bool = False
+    honest: float = 1.0
+
+    @staticmethod
+    def of(
+        document: ParameterFile | Proposal,
+        *,
+        eps: float | None = None,
+        delta: float | None = None,
+        releases: int | None = None,
+        same_change: bool = False,
+        honest: float | None = None,
+    ) -> Claim:
+        """The claim of a document, with other numbers where they are given.
+
+        Args:
+            document: A parameter file or a configuration.
+            eps: Instead of the document's.
+            delta: Instead of the document's.
+            releases: Number of releases, for any changes of one user's inputs.
+            same_change: Whether several releases are meant for the same change in each; a file that
+                claims no more than that is taken at its word.
+            honest: Fraction of the users who add noise.
+
+        Returns:
+            The claim to decide.
+
+        Raises:
+            InvalidParameter: If a number is missing or outside its domain.
+        """
+        stated = document.problem if isinstance(document, ParameterFile) else document
+        own_releases = stated.releases if not isinstance(stated, Proposal) else 1
+        own_honest = stated.honest if not isinstance(stated, Proposal) else 1.0
+        if releases is None and not isinstance(stated, Proposal) and stated.same_change:
+            same_change = True
+        times = own_releases if releases is None else releases
+        claim = Claim(
+            eps=not_negative("eps", _given("eps", eps, stated.eps)),
+            delta=probability("delta", _given("delta", delta, stated.delta)),
+            releases=whole("releases", times, least=1, most=_MOST_RELEASES),
+            same_change=same_change,
+            honest=share("honest", own_honest if honest is None else honest),
+        )
+        if claim.same_change and claim.releases == 1:
+            raise InvalidParameter(
+                "--same-change says which changes several releases cover, and this is one release: "
+                "give --releases, or leave it out"
+            )
+        return claim
+
+    @property
+    def any_sequence(self) -> bool:
+        """Whether one user's inputs may change differently from release to release."""
+        return self.releases > 1 and not self.same_change
+
+    def question(self, claimed: float | None = None) -> Question:
+        """What the proof is asked, about the claimed delta or another one."""
+        return Question(
+            eps=self.eps,
+            releases=self.releases,
+            same_change=self.same_change,
+            claim=self.delta if claimed is None else claimed,
+        )
+
+
+def _given(name: str, option: float | None, stated: float | None) -> float:
+    value = option if option is not None else stated
+    if value is None:
+        raise InvalidParameter(f"{name} is not claimed: add it to the file or give --{name}")
+    return value
