@@ -102,7 +102,7 @@ def test_files_for_the_same_change_do_not_cover_others(
     file = load(EXAMPLES / f"{name}.json")
     assert file.problem.same_change
     found = audit(file, Claim.of(file, releases=releases), tier=tier, explain=False)
-    assert (found.verdict, found.same_change) == ("violated", False)
+    assert (found.verdict, found.claim.same_change) == ("violated", False)
     assert found.proof is not None
     assert found.proof.enclosure.lower >= reached
     # and the sequence of changes is a violation by itself
@@ -125,7 +125,7 @@ def test_files_for_the_same_change_keep_their_meaning(name: str) -> None:
     file = load(EXAMPLES / f"{name}.json")
     assert file.format == "correlated-noise-parameters/1"
     found = audit(file, explain=False)
-    assert (found.verdict, found.same_change, found.confirmed) == ("certified", True, True)
+    assert (found.verdict, found.claim.same_change, found.confirmed) == ("certified", True, True)
     assert "only if the user makes the same change in every one" in claimed(file)
 
 

@@ -44,7 +44,7 @@ def test_only_far_too_much_noise_is_lightened() -> None:
     assert not heavy(mechanism(300.0))
     assert not heavy(mechanism(5e4))
     assert heavy(mechanism(5e6))
-    assert light_enough(mechanism(5e4), 1.2, 1, 1e-6) > 1
+    assert light_enough(mechanism(5e4), Question(eps=1.2, claim=1e-6)) > 1
 
 
 def test_the_bound_holds_for_the_heavy_mechanism() -> None:

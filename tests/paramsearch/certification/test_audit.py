@@ -360,5 +360,5 @@ def test_mutations_of_a_bare_configuration(tmp_path: Path) -> None:
             if found.verdict == "certified" and decided < 60:
                 decided += 1
                 fast = Protocol(document.configuration()).delta(found.eps).enclosure
-                assert fast.lower <= found.delta
+                assert fast.lower <= found.claim.delta
     assert decided > 20
