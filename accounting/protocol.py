@@ -1,6 +1,6 @@
 """The privacy of the whole protocol, by the exact view (exact_view.md, Theorem 2).
 
-Adjacency is substitution: one user's input changes from j to k, any two values in 0..max_value.
+Adjacency is substitution: one user's input becomes another one, any two values in 0..max_value.
 Every number returned is a bound with its side in its name; see ``Enclosure``.
 """
 
@@ -21,7 +21,6 @@ from accounting.base.validation import gap_width, not_negative, probability, who
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.build_view_pairs import differences, protocol_workload, with_moves
 from accounting.evaluator.evaluate import evaluate
-from accounting.evaluator.pair_error_terms import Bounds
 from accounting.evaluator.view_pairs import Workload
 from accounting.model.change import Change, Repeated, every_change
 from accounting.model.configuration import Configuration
@@ -30,18 +29,26 @@ from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES
 
+_LARGEST_EPS, _LARGEST_EPS_OF_ANY = 500.0, 1e4
+"""Beyond them ``epsilon`` gives up."""
+
 
 @dataclass(frozen=True)
 class Delta:
-    """The divergence at one eps: of the worst change, and of every change.
+    """The divergence at one eps, of the worst change and of every change.
 
-    ``worst_change`` attains ``enclosure.lower``; no change exceeds
-    ``enclosure.upper``.  ``exact`` is False for a family with more atoms than values: then only the
-    upper bounds mean anything.
-    ``met`` says whether the gap that was asked for was reached.
-
-    For several releases with any changes there are no bounds of single pairs; ``worst_sequence`` is
-    the fixed sequence that attains ``enclosure.lower``: changes, and how often each is made.
+    Attributes:
+        eps: The eps of the bounds.
+        enclosure: Bounds of the largest divergence.
+        worst_change: Attains ``enclosure.lower``; no change exceeds ``enclosure.upper``.
+        exact: False for a family with more atoms than values: then only upper bounds mean anything.
+        met: Whether the gap that was asked for was reached.
+        changes: The changes that were evaluated; empty where the changes in several releases may
+            differ.
+        lower: Lower bound of every change.
+        upper: Upper bound of every change.
+        worst_sequence: Where the changes in several releases may differ, the fixed sequence that
+            attains ``enclosure.lower``.
     """
 
     eps: float
@@ -54,15 +61,53 @@ class Delta:
     upper: FloatArray
     worst_sequence: tuple[Repeated, ...] = ()
 
+    def __str__(self) -> str:
+        return f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change}"
+
+    def __repr__(self) -> str:
+        return f"<Delta: {self}>"
+
+
+@dataclass(frozen=True)
+class _Accuracy:
+    """When to stop refining: at this relative gap, or at this absolute width."""
+
+    gap: float
+    absolute: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", gap_width(self.gap))
+        object.__setattr__(self, "absolute", not_negative("absolute", self.absolute))
+
+    def reached_by(self, found: Enclosure) -> bool:
+        return found.upper - found.lower <= max(self.gap * found.upper, self.absolute)
+
 
 @dataclass(frozen=True)
 class Protocol:
-    """Evaluators for one configuration.
+    """Bounds on the privacy of one configuration.
 
-    With ``releases`` = T every answer is for T releases: one user's sequence of values is replaced
-    by any other, chosen adaptively (composition/releases.md).  With ``same_change`` it is only for
-    a user who makes the same change in every release (exact_view.md, Theorem 3).
+    Args:
+        configuration: The noise that is deployed.
+        releases: Number of releases that are seen together.
+        same_change: Whether a user makes the same change in every release (exact_view.md,
+            Theorem 3); otherwise one user's sequence of inputs is replaced by any other, chosen
+            adaptively (composition/releases.md).
 
+    Raises:
+        InvalidParameter: If ``releases`` is outside its domain.
+
+    >>> from accounting import Configuration, NegativeBinomial
+    >>> noise = NegativeBinomial(r=12.0, p=0.96)
+    >>> protocol = Protocol(Configuration.of(1, [((-1, 1), noise)], eps_central=0.9))
+    >>> print(protocol.delta(1.0))  # doctest: +ELLIPSIS
+    delta(1) in [1.56...e-06, 1.57...e-06], worst where input 0 becomes 1
+    >>> print(protocol.delta_of(Change(1, 0), 1.0).enclosure.upper < 1.6e-6)
+    True
+    >>> print(protocol.epsilon(1e-6))  # doctest: +ELLIPSIS
+    [1.0..., 1.0...]
+    >>> [eps for eps, enclosure in protocol.profile([0.5, 1.0]) if enclosure.upper < 1e-5]
+    [1.0]
     """
 
     configuration: Configuration
@@ -76,11 +121,12 @@ class Protocol:
 
     @property
     def any_sequence(self) -> bool:
+        """Whether one user's inputs may change differently from release to release."""
         return self.releases > 1 and not self.same_change
 
     @cached_property
     def workload(self) -> Workload:
-        """All ordered pairs."""
+        """The pairs of views of all changes."""
         top = self.configuration.max_value
         if top > LARGEST_VALUE:
             raise TooLarge(
@@ -114,21 +160,53 @@ class Protocol:
         return replace(base, releases=self.releases)
 
     def delta(
-        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, progress: Progress = silent
+        self,
+        eps: float,
+        *,
+        gap: float = 0.01,
+        absolute: float = 0.0,
+        progress: Progress = silent,
     ) -> Delta:
-        """delta(eps) over all ordered pairs; the worst one to relative gap ``gap``.
+        """delta(eps) over all changes; the worst one to relative gap ``gap``.
 
-        For several releases with any changes the gap is that of the upper bound's grid: the lower
-        bound belongs to a fixed sequence, which an adaptive one may exceed by a few percent.
+        Args:
+            eps: The eps of the guarantee.
+            gap: Relative gap between the bounds at which refining ends.  Where the changes in
+                several releases may differ, it is that of the upper bound's grid: the lower bound
+                belongs to a fixed sequence, which an adaptive one may exceed by a few percent.
+            absolute: Width of the enclosure at which refining ends as well.
+            progress: Called with one line of text now and then.
+
+        Returns:
+            The bounds, and the change that attains the lower one.
+
+        Raises:
+            InvalidParameter: If a number is outside its domain.
+            TooLarge: If the computation would not fit into memory.
         """
+        eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
         if self.any_sequence:
-            return self._any(eps, gap, absolute, progress)
-        return self._answer(self.workload, self.changes, eps, gap, absolute, progress)
+            return self._of_any_sequence(eps, accuracy, progress)
+        return self._of_pairs(self.workload, self.changes, eps, accuracy, progress)
 
     def delta_of(
         self, change: Change, eps: float, *, gap: float = 0.01, absolute: float = 0.0
     ) -> Delta:
-        """delta(eps) of one change within a coordinate, the same in every release."""
+        """delta(eps) of one change within a coordinate, the same in every release.
+
+        Args:
+            change: What the user changes.
+            eps: The eps of the guarantee.
+            gap: Relative gap between the bounds at which refining ends.
+            absolute: Width of the enclosure at which refining ends as well.
+
+        Returns:
+            The bounds for this change alone.
+
+        Raises:
+            InvalidParameter: If no user can make this change, or the changes in several releases
+                may differ.
+        """
         if self.any_sequence:
             raise InvalidParameter(
                 f"{change} is one change, and {self.releases} releases may have different ones: "
@@ -136,78 +214,59 @@ class Protocol:
             )
         top = self.configuration.max_value
         for name in ("before", "after"):
-            whole(name, getattr(change, name), least=0)
-            if getattr(change, name) > top:
-                raise InvalidParameter(
-                    f"{name} = {getattr(change, name)} is larger than max_value = {top}"
-                )
+            value = whole(name, getattr(change, name), least=0)
+            if value > top:
+                raise InvalidParameter(f"{name} = {value} is larger than max_value = {top}")
         if change.moved or change.before == change.after:
             raise InvalidParameter(
                 f"({change.before}, {change.after}) is no change within a coordinate: take two "
                 "different values"
             )
         part = self._pairs_of(np.array([change.before, change.after])).subset(np.array([0]))
-        return self._answer(part, [change], eps, gap, absolute, silent)
+        eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
+        return self._of_pairs(part, [change], eps, accuracy, silent)
 
-    def sparse(
-        self, eps: float, *, gap: float = 0.01, absolute: float = 0.0, progress: Progress = silent
-    ) -> Delta:
-        """delta(eps) for vectors with at most one non-zero coordinate."""
-        vectors = replace(self.configuration, dimension=max(2, self.configuration.dimension))
-        return replace(self, configuration=vectors).delta(
-            eps, gap=gap, absolute=absolute, progress=progress
-        )
-
-    def _any(self, eps: float, gap: float, absolute: float, progress: Progress) -> Delta:
-        eps, gap = not_negative("eps", eps), gap_width(gap)
-        absolute = not_negative("absolute", absolute)
-        one = replace(self, releases=1)
-        found = sequence_bounds(
-            one.workload, one.workload, eps, self.releases, gap=gap, progress=progress
-        )
+    def _of_any_sequence(self, eps: float, accuracy: _Accuracy, progress: Progress) -> Delta:
+        one = replace(self, releases=1).workload
+        found = sequence_bounds(one, one, eps, self.releases, gap=accuracy.gap, progress=progress)
         exact = self.configuration.family.exact
         enclosure = Enclosure(found.lower if exact else 0.0, found.upper)
-        width = enclosure.upper - enclosure.lower
+        changes = self.changes
         return Delta(
             eps=eps,
             enclosure=enclosure,
-            worst_change=self.changes[found.witness[0][0]],
+            worst_change=changes[found.witness[0][0]],
             exact=exact,
-            met=found.settled or width <= max(gap * enclosure.upper, absolute),
+            met=found.settled or accuracy.reached_by(enclosure),
             changes=(),
             lower=np.zeros(0),
             upper=np.zeros(0),
-            worst_sequence=tuple(Repeated(self.changes[q], times) for q, times in found.witness),
+            worst_sequence=tuple(Repeated(changes[q], times) for q, times in found.witness),
         )
 
-    def _answer(
+    def _of_pairs(
         self,
         workload: Workload,
         changes: Sequence[Change],
         eps: float,
-        gap: float,
-        absolute: float,
+        accuracy: _Accuracy,
         progress: Progress,
     ) -> Delta:
-        eps = not_negative("eps", eps)
-        gap = gap_width(gap)
         found = evaluate(
-            workload, eps, gap=gap, absolute=not_negative("absolute", absolute), progress=progress
+            workload, eps, gap=accuracy.gap, absolute=accuracy.absolute, progress=progress
         )
         exact = self.configuration.family.exact
-        if not exact:
-            found = Bounds(np.zeros_like(found.lower), found.upper)
-        worst = int(np.argmax(found.lower if exact else found.upper))
-        enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
-        width = enclosure.upper - enclosure.lower
+        lower = found.lower if exact else np.zeros_like(found.lower)
+        worst = int(np.argmax(lower if exact else found.upper))
+        enclosure = Enclosure(float(lower.max()), float(found.upper.max()))
         return Delta(
             eps=eps,
             enclosure=enclosure,
             worst_change=changes[worst],
             exact=exact,
-            met=not exact or width <= max(gap * enclosure.upper, absolute),
+            met=not exact or accuracy.reached_by(enclosure),
             changes=changes,
-            lower=found.lower,
+            lower=lower,
             upper=found.upper,
         )
 
@@ -219,8 +278,21 @@ class Protocol:
         absolute: float = 0.0,
         progress: Progress = silent,
     ) -> list[tuple[float, Enclosure]]:
-        """Enclosures of delta on a grid of eps; both sides are made monotone, which is sound
-        because the truth is."""
+        """Enclosures of delta on a grid of eps.
+
+        Args:
+            grid: Values of eps, in any order.
+            gap: As for ``delta``.
+            absolute: As for ``delta``.
+            progress: Called with one line of text now and then.
+
+        Returns:
+            Pairs (eps, enclosure) by increasing eps.  Both bounds are monotone, which is sound
+            because the truth is.
+
+        Raises:
+            InvalidParameter: If a number is outside its domain.
+        """
         points = sorted({not_negative("eps", eps) for eps in grid})
         found = [
             self.delta(eps, gap=gap, absolute=absolute, progress=progress).enclosure
@@ -229,9 +301,20 @@ class Protocol:
         return list(zip(points, monotone(found), strict=True))
 
     def epsilon(self, delta: float, *, gap: float = 1e-3, progress: Progress = silent) -> Enclosure:
-        """The smallest eps >= 0 with delta(eps) <= delta, to relative (or absolute) gap ``gap``.
+        """The smallest eps >= 0 with delta(eps) <= delta.
 
-        ``upper`` is certified by an upper bound of delta there, ``lower`` by a lower bound.
+        Args:
+            delta: The delta of the guarantee.
+            gap: Relative width of the enclosure (absolute below 1).
+            progress: Called with one line of text now and then.
+
+        Returns:
+            An enclosure: an upper bound of delta certifies ``upper``, a lower bound certifies
+            ``lower``.
+
+        Raises:
+            InvalidParameter: If a number is outside its domain.
+            Undecided: If there is no such eps, or delta there is too close to decide.
         """
         delta = probability("delta", delta)
         gap = gap_width(gap)
@@ -245,18 +328,18 @@ class Protocol:
                     return Enclosure(0.0, 0.0)
             elif found.enclosure.lower > delta:
                 low = trial
-            elif inner > 1e-6 and not self.any_sequence:
+            elif self.any_sequence:
+                return self._epsilon_around(trial, delta, gap, progress, low=low, high=high)
+            elif inner > 1e-6:
                 inner /= 8
                 continue
-            elif self.any_sequence:
-                return self._enclosed(low, high, trial, delta, gap, progress)
             else:
                 raise Undecided(
                     f"delta at eps = {trial!r} is {found.enclosure}, too close to {delta!r} to "
                     "decide; ask for a wider gap"
                 )
             if high is None:
-                if low > 500:
+                if low > _LARGEST_EPS:
                     break
                 trial = 2 * trial if low else 0.0
                 continue
@@ -268,24 +351,28 @@ class Protocol:
             "a larger probability; add noise to the atoms with negative shifts"
         )
 
-    def _enclosed(
+    def _epsilon_around(
         self,
-        low: float,
-        high: float | None,
         between: float,
         delta: float,
         gap: float,
         progress: Progress,
+        *,
+        low: float,
+        high: float | None,
     ) -> Enclosure:
-        """The eps of any sequence, where the bounds at ``between`` contain delta: from there up to
-        where the upper bound meets it, and down to where a fixed sequence exceeds it."""
+        """The eps of any sequence, where the bounds at ``between`` contain delta.
+
+        From there up to where the upper bound meets delta, and down to where a fixed sequence
+        exceeds it; ``low`` and ``high`` are known to lie outside.
+        """
 
         def bounds(eps: float) -> Enclosure:
             return self.delta(eps, gap=0.01, progress=progress).enclosure
 
         top = high if high is not None else 2 * between
         while bounds(top).upper > delta:
-            if top > 1e4:
+            if top > _LARGEST_EPS_OF_ANY:
                 raise Undecided(f"no eps up to {top!r} has delta <= {delta!r}")
             top *= 2
         first, last = between, top
