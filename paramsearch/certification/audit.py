@@ -31,7 +31,8 @@ from accounting.proof.words import worst_case
 from paramsearch.certification.claim import Claim
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
-from paramsearch.parameters.parameter_file import Certificate, ParameterFile
+from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.sections import Certificate
 
 Verdict = Literal["certified", "violated", "undecided"]
 _FINER = 0.1

@@ -20,13 +20,9 @@ from accounting.proof.question import Question
 from accounting.proof.words import worst_case
 from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.honest_fraction import claimed_fraction
-from paramsearch.parameters.parameter_file import (
-    Certificate,
-    ParameterFile,
-    RepeatedChange,
-    SequenceCertificate,
-)
+from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.problem_section import ProblemSection
+from paramsearch.parameters.sections import Certificate, RepeatedChange, SequenceCertificate
 
 _BITS = 192
 """Working precision."""
@@ -45,7 +41,22 @@ def certify(
     deadline: float = math.inf,
     progress: Progress = silent,
 ) -> ParameterFile:
-    """The file with a certificate, or Violated or Undecided."""
+    """Prove the claim of a file.
+
+    Args:
+        file: The parameters and their claim; a certificate that it has already is ignored.
+        tier: Which proofs to use (accounting.proof.prove).
+        gap: Relative gap between the bounds at which refining ends.
+        deadline: On the clock of ``time.monotonic``.
+        progress: Called with one line of text now and then.
+
+    Returns:
+        The file with a certificate.
+
+    Raises:
+        Violated: If the claim is disproved.
+        Undecided: If the bounds contain the claimed delta, or time ran out before there were any.
+    """
     problem = file.problem
     gap = gap_width(gap)
     mechanism = claimed(file)

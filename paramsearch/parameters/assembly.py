@@ -20,18 +20,16 @@ from accounting.model.costs import bits_per_message
 from accounting.model.family import Atom
 from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch.parameters.honest_fraction import as_written
-from paramsearch.parameters.parameter_file import (
+from paramsearch.parameters.parameter_file import ParameterFile, refusals, sealed
+from paramsearch.parameters.problem_section import ProblemSection, problem_of
+from paramsearch.parameters.sections import (
     AtomNoise,
     CentralNoise,
     Certificate,
     Cost,
     Error,
-    ParameterFile,
     Provenance,
-    refusals,
-    sealed,
 )
-from paramsearch.parameters.problem_section import ProblemSection, problem_of
 
 _CLOSE = 1e-12
 """Relative difference up to which a derived number counts as the same."""
@@ -52,11 +50,27 @@ def uncertified(
     seed: int | None = None,
     settings: dict[str, Any] | None = None,
 ) -> ParameterFile:
-    """The deployable rationals of a configuration, rounded to no less noise; not certified yet.
+    """The deployable rationals of a configuration, with no less noise; not certified yet.
 
-    Several ``releases`` are for any sequence of changes of one user; with ``same_change`` only for
-    the same change in each of them.
-    With ``honest`` < 1 everybody adds so much more noise that this fraction of the users suffices.
+    Args:
+        proposal: The configuration, with the n, eps and delta that it is for.
+        releases: Number of releases that the claim covers together.
+        same_change: Whether it covers them only for a user who makes the same change in each.
+        honest: Fraction of the users whose noise has to suffice; every user adds more accordingly.
+        seed: Of the search that found the noise, for the provenance.
+        settings: Of that search, for the provenance.
+
+    Returns:
+        A parameter file without a certificate.
+
+    Raises:
+        InvalidParameter: If a number is missing or outside its domain.
+        InvalidConfiguration: If the configuration has no noise, or does not fit the file format.
+
+    >>> from accounting import Proposal
+    >>> data = {"max_value": 1, "eps": 1.0, "delta": 1e-4, "n": 1000, "eps_central": 0.9}
+    >>> uncertified(Proposal.of({**data, "atoms": [{"atom": [-1, 1], "r": 12.0, "p": 0.96}]}))
+    <ParameterFile: (1, 0.0001) for n = 1,000, max_value = 1; 1 atom, not certified>
     """
     with refusals("the problem"):
         problem = problem_of(
@@ -120,7 +134,7 @@ def assemble(
     provenance: Provenance,
     certificate: Certificate | None = None,
 ) -> ParameterFile:
-    """The file of these rationals; everything that follows from them is computed here."""
+    """The file of these rationals; every other number in it is computed from them here."""
     assert central.p is not None
     assert central.rate is not None
     if not atoms:
@@ -192,7 +206,7 @@ def _double(value: arb) -> float:
 
 
 def reassembled(file: ParameterFile, certificate: Certificate | None) -> ParameterFile:
-    """The same problem, rationals and provenance, with everything else computed anew."""
+    """The same problem, rationals and provenance; everything else is computed again."""
     return _assembled_for(file, file.problem, certificate)
 
 
@@ -208,9 +222,19 @@ def _assembled_for(
 
 
 def rescaled(file: ParameterFile, n: int) -> ParameterFile:
-    """The same noise in all for another number of users; not certified yet.
+    """The same total noise for another number of users; not certified yet.
 
-    What the view contains does not depend on n, only who adds which part of it.
+    The messages that are seen do not depend on n, only which user adds which part of them.
+
+    Args:
+        file: A parameter file, certified or not.
+        n: The new number of users.
+
+    Returns:
+        A parameter file without a certificate.
+
+    Raises:
+        InvalidParameter: If n is outside its domain.
     """
     return _assembled_for(file, _with_users(file.problem, n), None)
 
@@ -221,13 +245,15 @@ def _with_users(problem: ProblemSection, n: int) -> ProblemSection:
 
 
 def for_users(file: ParameterFile, n: int) -> ParameterFile:
-    """The same noise for another number of users, with the certificate: that is about the view,
-    which does not depend on who adds which part of the noise."""
+    """The same total noise for another number of users, with its certificate.
+
+    The certificate is about what is seen, which does not depend on who adds which part.
+    """
     return _assembled_for(file, _with_users(file.problem, n), file.certificate)
 
 
 def consistent(file: ParameterFile) -> None:
-    """Everything that follows from the rationals must be what they give."""
+    """Refuse a file whose other numbers are not what its rationals give."""
     expected = reassembled(file, file.certificate).model_dump(mode="json")
     _compare(file.model_dump(mode="json"), expected, "")
 

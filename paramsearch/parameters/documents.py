@@ -10,7 +10,18 @@ from paramsearch.parameters.parameter_file import ParameterFile, from_json
 
 
 def read(path: Path) -> ParameterFile | Proposal:
-    """A parameter file (it has a ``format``) or a bare configuration."""
+    """Read a parameter file (it has a ``format``) or a bare configuration.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Whichever it is.
+
+    Raises:
+        InvalidConfiguration: If it is neither.
+        InvalidParameter: If a number of a configuration is outside its domain.
+    """
     data = strict_json.read(path)
     if isinstance(data, dict) and "format" in data:
         return from_json(data, source=str(path))

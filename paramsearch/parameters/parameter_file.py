@@ -1,33 +1,33 @@
 """The certified parameter file: JSON that a client can deploy and an auditor can check.
 
-What is deployed are exact rationals. The noise of an atom is compound Poisson over all n users:
-Poisson(rate) events, each a logarithmic(p) count, so a user draws Poisson(rate / n) events; the
-sum is NB(r, p) with r = -rate / log(1 - p). ``r``, ``mean``, ``eps_central``, ``cost`` and
+Clients deploy exact rationals.  The noise of an atom is compound Poisson over all n users:
+Poisson(rate) events, each a logarithmic(p) count, so one user draws Poisson(rate / n) events; the
+sum is NB(r, p) with r = -rate / log(1 - p).  ``r``, ``mean``, ``eps_central``, ``cost`` and
 ``error`` follow from the rationals; an audit recomputes them.
 
-What the certificate is about is the multiset of the messages of all users.  It holds if nothing
-else can be seen: a shuffler hides where a message comes from, how many messages one user sends,
-when they are sent, and all ids that can be linked.
+The certificate is about the multiset of the messages of all users.  It holds if nothing else can be
+seen: a shuffler hides where a message comes from, how many messages one user sends, when they are
+sent, and every identifier that could be linked.
 
-Compatibility. ``format`` names the layout. Within one format no field is added, removed or
+Compatibility.  ``format`` names the layout.  Within one format no field is added, removed or
 reinterpreted: a reader refuses unknown fields, and any change of layout or meaning is a new number.
-A reader of this package reads every format it has ever written.
+This package reads every format that it has ever written.
 
 ``correlated-noise-parameters/1``   inputs are integers.
-``correlated-noise-parameters/2``   inputs are vectors with at most one non-zero coordinate, an
-    integer. ``problem.dimension`` is new. Every coordinate has all the noise of the file to itself;
-    a message is a coordinate and a value. ``cost`` is for all coordinates, ``error`` for each.
+``correlated-noise-parameters/2``   inputs are integer vectors with at most one non-zero coordinate.
+    ``problem.dimension`` is new.  Every coordinate has all the noise of the file to itself; a
+    message is a coordinate and a value.  ``cost`` is for all coordinates, ``error`` for each.
     ``certificate.worst_pair`` may be [j, 0, 0, k]: one coordinate loses j, another gains k.
 ``correlated-noise-parameters/3``   several releases, for any sequence of changes: one user's whole
-    sequence of values is replaced by any other, chosen adaptively. ``problem.changes`` is "any",
-    ``problem.dimension`` is there for vectors only, and ``certificate.worst_sequence`` has the
-    changes of a bad sequence, with how often each is made.
+    sequence of inputs is replaced by any other, chosen adaptively.  ``problem.changes`` is "any",
+    ``problem.dimension`` is present for vectors only, and ``certificate.worst_sequence`` lists the
+    changes of a bad sequence with the number of releases for each.
 
-In formats 1 and 2, ``releases`` > 1 guarantees less: only that one user makes the *same change* in
-every release. A user whose value changes differently from release to release is not covered.
+In formats 1 and 2, ``releases`` > 1 guarantees less: it covers only a user who makes the *same
+change* in every release, not one whose input changes differently from release to release.
 
-``sha256`` is taken over the canonical JSON (RFC 8785) of everything else, so white space and the
-order of keys are free.
+``sha256`` is the hash of the canonical JSON (RFC 8785) of everything else, so white space and the
+order of keys do not matter.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from typing import Annotated, Any, Literal
 
 import rfc8785
 from pydantic import (
-    AfterValidator,
     BaseModel,
     Field,
     ValidationError,
@@ -50,11 +49,11 @@ from pydantic import (
 )
 
 from accounting.base import strict_json
+from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.model.change import Change, change_count
-from accounting.model.family import atom
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
-from accounting.model.proof_types import BALL, BALL_2D, FAST, MOST_RELEASES
+from accounting.model.proof_types import BALL, BALL_2D, FAST
 from paramsearch.files import write_atomically
 from paramsearch.parameters.problem_section import (
     TAGS,
@@ -62,6 +61,16 @@ from paramsearch.parameters.problem_section import (
     Part,
     ProblemSection,
     VectorSection,
+)
+from paramsearch.parameters.sections import (
+    AtomNoise,
+    CentralNoise,
+    Certificate,
+    Cost,
+    Error,
+    Provenance,
+    SequenceCertificate,
+    Value,
 )
 
 Format = Literal[
@@ -72,136 +81,16 @@ Format = Literal[
 INTEGERS: Format = "correlated-noise-parameters/1"
 VECTORS: Format = "correlated-noise-parameters/2"
 SEQUENCES: Format = "correlated-noise-parameters/3"
-_LONGEST_RATIONAL = 1000
-
-
-def _rational(text: str) -> str:
-    value = Fraction(*map(int, text.split("/")))
-    if f"{value.numerator}/{value.denominator}" != text:
-        raise ValueError(f"{text:.40} is not in lowest terms")
-    return text
-
-
-def _share(text: str) -> str:
-    if Fraction(text) >= 1:
-        raise ValueError(f"{text:.40} is not less than 1")
-    return text
-
-
-def _atom(elements: tuple[int, ...]) -> tuple[int, ...]:
-    if atom(elements) != elements:
-        raise ValueError(f"atom {list(elements)} is not sorted")
-    return elements
-
-
-Rational = Annotated[
-    str,
-    Field(
-        pattern=r"^[1-9][0-9]*/[1-9][0-9]*$",
-        max_length=_LONGEST_RATIONAL,
-        description="A positive rational in lowest terms, numerator/denominator.",
-    ),
-    AfterValidator(_rational),
-]
-Probability = Annotated[Rational, AfterValidator(_share)]
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=0, lt=1 << 53)]
-Value = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
-Input = Annotated[int, Field(ge=0, lt=1 << 31)]
-
-
-class CentralNoise(Part):
-    """On +1 and, independently, on -1."""
-
-    rate: Rational
-    p: Probability
-    r: Positive
-    mean: Positive
-    eps_central: Positive
-
-
-class AtomNoise(Part):
-    """On every message of the atom at once; atoms may repeat, their noises add."""
-
-    atom: Annotated[
-        tuple[Value, ...], Field(min_length=2, max_length=1 << 20), AfterValidator(_atom)
-    ]
-    rate: Rational
-    p: Probability
-    r: Positive
-    mean: Positive
-
-
-class Cost(Part):
-    """Expected values; a user with input 0 sends one message less."""
-
-    noise_messages: Positive
-    messages_per_user: Positive
-    bits_per_message: Count
-    bits_per_user: Positive
-
-
-class Error(Part):
-    """Of the sum; ``rmse_over_central`` is against the Discrete Laplace mechanism at eps, which for
-    vectors has to hide a change by twice max_value."""
-
-    mse: Positive
-    rmse: Positive
-    rmse_over_central: NotNegative
-
-
-class Certificate(Part):
-    """delta(eps) of the deployed sampler over all ordered pairs.
-
-    ``proof`` counts the pairs by the method that proved them; ``sampler_deviation`` is inside both
-    bounds; ``precision`` is in bits.
-    """
-
-    eps: NotNegative
-    delta_lower: NotNegative
-    delta_upper: Annotated[float, Field(ge=0, le=1)]
-    worst_pair: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
-    proof: Annotated[dict[str, Count], Field(min_length=1)]
-    precision: Count
-    sampler_deviation: NotNegative
-    software: dict[str, str]
-
-
-class RepeatedChange(Part, title="Change"):
-    """One change of one user's input, and in how many of the releases it is made."""
-
-    change: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
-    times: Annotated[int, Field(ge=1, le=MOST_RELEASES)]
-
-
-class SequenceCertificate(Certificate):
-    """delta(eps) of the deployed sampler over all sequences of changes, adaptive ones included.
-
-    ``worst_sequence`` is a fixed sequence that is bad; an adaptive one, which begins with
-    ``worst_pair``, may attain more, and ``delta_lower`` is what is proved of either.
-    """
-
-    worst_sequence: tuple[RepeatedChange, ...]
-
-
-class Provenance(Part):
-    """How the parameters were found; nothing here is needed to trust them."""
-
-    tool: str
-    version: str
-    seed: Count | None
-    settings: dict[str, str | float | int | bool | None]
 
 
 class ParameterFile(Part):
-    """One parameter file, immutable.  ``certificate`` is null until somebody certifies it.
+    """One parameter file, immutable.  ``certificate`` is null until the file is certified.
 
     The guarantee is about the multiset of the messages of all users.  Whoever sees them must not
-    see, besides: the origin of a message; the number of messages of one user (most users draw no
-    noise; of those, one with input 0 sends nothing, and any other sends the input alone); the time
-    or order of sending; ids that link messages to each other or to a user.  And it needs the noise
-    of ``problem.n`` users, or of the fraction ``problem.honest`` of them.
+    also see the origin of a message; the number of messages of one user (most users draw no noise:
+    then an input of 0 sends nothing, and any other input sends itself alone); the time or order of
+    sending; identifiers that link messages to each other or to a user.  And the guarantee needs the
+    noise of ``problem.n`` users, or of the fraction ``problem.honest`` of them.
     """
 
     format: Format
@@ -288,6 +177,20 @@ class ParameterFile(Part):
         central = ExactCentral(p=Fraction(self.central.p), rate=Fraction(self.central.rate))
         return Mechanism(self.problem.max_value, atoms, central, self.dimension)
 
+    def __str__(self) -> str:
+        problem = self.problem
+        vectors = f", dimension = {self.dimension:,}" if self.dimension > 1 else ""
+        several = f", {problem.releases:,} releases" if problem.releases > 1 else ""
+        state = "not certified" if self.certificate is None else "certified"
+        return (
+            f"({exactly(problem.eps)}, {exactly(problem.delta)}) for n = {problem.n:,}, "
+            f"max_value = {problem.max_value:,}{vectors}{several}; "
+            f"{len(self.atoms):,} atom{'s' * (len(self.atoms) > 1)}, {state}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<ParameterFile: {self}>"
+
     def canonical(self) -> bytes:
         """The canonical JSON (RFC 8785) of the whole file: what a signature signs."""
         return rfc8785.dumps(self.model_dump(mode="json"))
@@ -317,7 +220,22 @@ def sealed(**parts: Any) -> ParameterFile:
 
 
 def load(path: Path) -> ParameterFile:
-    """Read a file and check its form and hash; ``paramsearch.audit`` checks what it says."""
+    """Read a parameter file and check its form and hash; ``audit`` checks what it says.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The parameters.
+
+    Raises:
+        InvalidConfiguration: If the file cannot be read, has another form, or was changed after it
+            was sealed.
+
+    >>> from paramsearch.tables.lookup import shipped
+    >>> load(shipped() / "files" / "5-1-1e-06-0.9.json")
+    <ParameterFile: (1, 1e-06) for n = 1,000,000, max_value = 5; 6 atoms, certified>
+    """
     return from_json(strict_json.read(path), source=str(path))
 
 
@@ -364,39 +282,15 @@ def _pretty(value: Any, line: str) -> str:
 
 
 def save(parameters: ParameterFile, path: Path) -> None:
-    """Write the file atomically."""
+    """Write a parameter file, whole or not at all; ``load`` gives back the same parameters.
+
+    Args:
+        parameters: What to write.
+        path: Where to write it.
+
+    Raises:
+        InvalidParameter: If it cannot be written there.
+    """
     text = dumps(parameters)
     assert from_json(strict_json.parse(text, source=str(path)), source=str(path)) == parameters
     write_atomically(path, text.encode())
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of all formats of the file (2020-12).
-
-    Parts are published under their titles, which do not change with the names of classes.
-    """
-    text = json.dumps(ParameterFile.model_json_schema())
-    for name, part in json.loads(text)["$defs"].items():
-        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{part["title"]}"')
-    document = json.loads(text)
-    parts = {part["title"]: part for part in document["$defs"].values()}
-    document["$defs"] = dict(sorted(parts.items()))
-
-    def requires(part: str, field: str) -> dict[str, Any]:
-        return {"properties": {part: {"type": "object", "required": [field]}}}
-
-    dimension, changes = requires("problem", "dimension"), requires("problem", "changes")
-    of_format = {
-        INTEGERS: {"not": {"anyOf": [dimension, changes]}},
-        VECTORS: {"allOf": [dimension, {"not": changes}]},
-        SEQUENCES: changes,
-    }
-    document["allOf"] = [
-        {"if": {"properties": {"format": {"const": name}}}, "then": then}
-        for name, then in of_format.items()
-    ]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{SEQUENCES.replace('/', ':')}",
-        **document,
-    }

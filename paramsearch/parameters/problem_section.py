@@ -11,7 +11,7 @@ from accounting.model.proof_types import MOST_RELEASES
 
 
 class Part(BaseModel):
-    """Of a parameter file: immutable, strict, with nothing unknown in it."""
+    """A section of a parameter file: immutable, with strict types and no unknown fields."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -20,8 +20,8 @@ class ProblemSection(Part, title="Problem"):
     """What is guaranteed: (eps, delta) for every change of one user's input, as long as the
     fraction ``honest`` of the n users adds its noise.
 
-    With ``releases`` > 1 it is guaranteed for all of them together, but only for a user who makes
-    the same change, from one value to one other, in every release.
+    With ``releases`` > 1 the guarantee covers all of them together, but only for a user who makes
+    the same change, from one value to another, in every release.
     """
 
     n: Annotated[int, Field(ge=1, lt=1 << 53)]
@@ -34,20 +34,20 @@ class ProblemSection(Part, title="Problem"):
 
     @property
     def same_change(self) -> bool:
-        """Whether several releases are covered for one and the same change only."""
+        """Whether several releases are covered only where the same change is made in each."""
         return self.releases > 1 and not hasattr(self, "changes")
 
 
 class VectorSection(ProblemSection, title="VectorProblem"):
-    """The same for vectors of this dimension with at most one non-zero coordinate: a change takes
-    the value from one coordinate and puts one at the same or another."""
+    """The same for vectors of this dimension with at most one non-zero coordinate: a change removes
+    the value of one coordinate and puts a value into the same or another coordinate."""
 
     dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
 
 
 class SequenceSection(ProblemSection, title="SequenceProblem"):
     """What is guaranteed for several releases together: (eps, delta) when one user's whole sequence
-    of inputs is replaced by any other, chosen adaptively, release after release."""
+    of inputs is replaced by any other, chosen adaptively from release to release."""
 
     releases: Annotated[int, Field(ge=2, le=MOST_RELEASES)]
     changes: Literal["any"]

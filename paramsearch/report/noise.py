@@ -10,7 +10,8 @@ from itertools import islice
 
 from accounting.model.configuration import Proposal
 from accounting.model.costs import discrete_laplace_variance
-from paramsearch.parameters.parameter_file import AtomNoise, CentralNoise, ParameterFile
+from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.sections import AtomNoise, CentralNoise
 from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,

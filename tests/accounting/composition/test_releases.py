@@ -34,7 +34,8 @@ from paramsearch import Request, audit, generate, load
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.claim import Claim
 from paramsearch.cli.app import app
-from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json, schema
+from paramsearch.parameters.file_schema import schema
+from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.parameters.words import claimed
 from paramsearch.report import report
 

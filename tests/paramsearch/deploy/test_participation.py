@@ -26,7 +26,8 @@ from paramsearch.deploy import Analyzer, NotMessages, RandomizedReals, Randomize
 from paramsearch.deploy.participation import least_count, least_users, only_noise, part_of
 from paramsearch.deploy.randomizer import Noise
 from paramsearch.deploy.simulate import Plan, simulate
-from paramsearch.parameters.parameter_file import ParameterFile, schema
+from paramsearch.parameters.file_schema import schema
+from paramsearch.parameters.parameter_file import ParameterFile
 
 SHIPPED = Path(paramsearch.__file__).parent / "data" / "files" / "5-1-1e-06-0.9.json"
 

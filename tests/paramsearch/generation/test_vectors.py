@@ -42,7 +42,8 @@ from paramsearch import (
     uncertified,
 )
 from paramsearch.parameters.assembly import rescaled
-from paramsearch.parameters.parameter_file import ParameterFile, digest, from_json, schema
+from paramsearch.parameters.file_schema import schema
+from paramsearch.parameters.parameter_file import ParameterFile, digest, from_json
 from paramsearch.report import report
 
 NB = NegativeBinomial

@@ -26,6 +26,7 @@ from paramsearch.certification.certify import certify, claimed
 from paramsearch.certification.claim import Claim
 from paramsearch.parameters import parameter_file
 from paramsearch.parameters.assembly import uncertified
+from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import (
     ParameterFile,
     digest,
@@ -33,7 +34,6 @@ from paramsearch.parameters.parameter_file import (
     from_json,
     load,
     save,
-    schema,
 )
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
