@@ -1,0 +1,37 @@
+from accounting.base.enclosure import Enclosure as Enclosure
+from accounting.base.errors import AccountingError as AccountingError
+from accounting.base.errors import InvalidConfiguration as InvalidConfiguration
+from accounting.base.errors import InvalidFamily as InvalidFamily
+from accounting.base.errors import InvalidParameter as InvalidParameter
+from accounting.base.errors import TooLarge as TooLarge
+from accounting.base.errors import Undecided as Undecided
+from accounting.base.errors import Violated as Violated
+from accounting.estimator.estimate import Estimator as Estimator
+from accounting.evaluator.hockey_stick import LinearQueries as LinearQueries
+from accounting.evaluator.hockey_stick import product_divergence as product_divergence
+from accounting.evaluator.paper_bound import CompositionBound as CompositionBound
+from accounting.evaluator.paper_bound import composition_bound as composition_bound
+from accounting.model.change import Change as Change
+from accounting.model.configuration import Configuration as Configuration
+from accounting.model.configuration import Proposal as Proposal
+from accounting.model.configuration import load as load
+from accounting.model.configuration import loads as loads
+from accounting.model.family import Family as Family
+from accounting.model.family import greedy as greedy
+from accounting.model.family import halves as halves
+from accounting.model.family import hubs as hubs
+from accounting.model.family import ones as ones
+from accounting.model.family import radix as radix
+from accounting.model.mechanism import ExactCentral as ExactCentral
+from accounting.model.mechanism import ExactNoise as ExactNoise
+from accounting.model.mechanism import Mechanism as Mechanism
+from accounting.model.negative_binomial import NegativeBinomial as NegativeBinomial
+from accounting.model.noise import NoiseSum as NoiseSum
+from accounting.model.problem import Problem as Problem
+from accounting.proof.proof import Proof as Proof
+from accounting.proof.prove import prove as prove
+from accounting.proof.satisfied_eps import satisfied_eps as satisfied_eps
+from accounting.protocol import Delta as Delta
+from accounting.protocol import Protocol as Protocol
+
+__version__: str
