@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -66,11 +66,20 @@ Shifts = tuple[CoordinateShift, ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class ShiftedChange:
     """A change of one user's input, and how it shifts the noises."""
 
     change: Change
     shifts: Shifts
+
+
+@dataclass(frozen=True)
+class Noises:
+    """The tables of all noises, the loss of one unit of the sum, and the thinned central noise."""
+
+    tables: Mapping[Atom, NoiseTable]
+    loss: arb
+    thinned: ThinnedCentral | None
 
 
 class Grid:
@@ -83,28 +92,27 @@ class Grid:
 
     def __init__(
         self,
-        tables: dict[Atom, NoiseTable],
-        log_masses: dict[Atom, FloatArray],
-        loss: arb,
+        noises: Noises,
+        log_masses: Mapping[Atom, FloatArray],
+        *,
         ratio: Fraction,
         clip: float,
         releases: int,
-        thinned: ThinnedCentral | None = None,
     ) -> None:
-        self.tables, self.log_masses = tables, log_masses
-        self.loss, self.ratio, self.clip, self.releases = loss, ratio, clip, releases
-        self.h = loss * ratio.numerator / ratio.denominator
-        self.q = (-loss).exp()
-        self.thinned = thinned
+        self.tables, self.loss, self.thinned = noises.tables, noises.loss, noises.thinned
+        self.log_masses = log_masses
+        self.ratio, self.clip, self.releases = ratio, clip, releases
+        self.h = self.loss * ratio.numerator / ratio.denominator
+        self.q = (-self.loss).exp()
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
         self._offsets: dict[tuple[int, Side], tuple[tuple[int, int, arb], ...]] = {}
         self._laws: dict[tuple[int, int, Side], Factor] = {}
 
-    def prepare(self, steps: Iterable[Step], deadline: float = math.inf) -> None:
-        """Group every noise under every shift that these steps need, in one pass per noise."""
+    def prepare(self, changes: Iterable[ShiftedChange], deadline: float) -> None:
+        """Group every noise under every shift that these changes need, in one pass per noise."""
         wanted: dict[Atom, set[int]] = defaultdict(set)
-        for c in chain.from_iterable(step.shifts for step in steps):
+        for c in chain.from_iterable(shifted.shifts for shifted in changes):
             for atom, shift in c.shifts:
                 wanted[atom].add(shift)
             if self.thinned is None:

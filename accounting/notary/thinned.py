@@ -38,12 +38,12 @@ class ThinnedCentral:
     """H, and the groups of outcomes of a change (kappa, a_0)."""
 
     def __init__(
-        self, share: arb, loss: arb, unit: NoiseTable | None, clip: float, largest_change: int
+        self, share: arb, loss: arb, unit: NoiseTable | None, clip: float, largest_shift: int
     ) -> None:
         q = (-loss).exp()
         central = NoiseTable([(share, q)])
-        size = len(central.log_masses(clip / 8, largest_change))
-        length = 1 if unit is None else len(unit.log_masses(clip / 8, 2 * largest_change))
+        size = len(central.log_masses(clip / 8, largest_shift))
+        length = 1 if unit is None else len(unit.log_masses(clip / 8, 2 * largest_shift))
         if size * (size + length) > _LARGEST_TABLE:
             raise TooLarge(
                 f"with {float(share.mid()):.4g} of the central noise the view has a table of "

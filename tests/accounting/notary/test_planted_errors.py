@@ -125,19 +125,19 @@ def wrong_sign(before: int, after: int, columns: Any) -> Any:
 
 
 def one_direction(self: Notary, changes: Any = None) -> Any:
-    return [s for s in _steps(self, changes) if s.change.before > s.change.after]
+    return [s for s in _shifted(self, changes) if s.change.before > s.change.after]
 
 
 def other_direction(self: Notary, changes: Any = None) -> Any:
-    return [s for s in _steps(self, changes) if s.change.before < s.change.after]
+    return [s for s in _shifted(self, changes) if s.change.before < s.change.after]
 
 
 def add_or_remove(self: Notary, changes: Any = None) -> Any:
     """Only changes between an input and none."""
-    return [s for s in _steps(self, changes) if 0 in s.change.listed]
+    return [s for s in _shifted(self, changes) if 0 in s.change.listed]
 
 
-_steps, _tables, _offsets = Notary.steps, Notary.tables, grid.Grid.offsets
+_shifted, _tables, _offsets = Notary.shifted_changes, Notary.tables, grid.Grid.offsets
 
 
 def without_the_minimum(self: Notary) -> Any:
@@ -215,9 +215,9 @@ MISTAKES: dict[str, Mistake] = {
     "c_0 forgotten": [(CoordinateShift, "of", staticmethod(forget_the_unit_shift))],
     "shifts of the atoms forgotten": [(CoordinateShift, "of", staticmethod(only_the_sum_moves))],
     "columns with the wrong sign": [(CoordinateShift, "of", staticmethod(wrong_sign))],
-    "only one direction of a pair": [(Notary, "steps", one_direction)],
-    "only the other direction": [(Notary, "steps", other_direction)],
-    "add/remove for substitution": [(Notary, "steps", add_or_remove)],
+    "only one direction of a pair": [(Notary, "shifted_changes", one_direction)],
+    "only the other direction": [(Notary, "shifted_changes", other_direction)],
+    "add/remove for substitution": [(Notary, "shifted_changes", add_or_remove)],
     "the minimum of the central noises forgotten": [(Notary, "tables", without_the_minimum)],
     "q for q squared": [(Notary, "tables", wrong_minimum)],
     "central offsets backwards": [(grid.Grid, "offsets", offsets_backwards)],
