@@ -1,4 +1,4 @@
-"""All factors of a mechanism on one grid, built when they are asked for."""
+"""All factors of a mechanism on one grid, built on demand."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
 _EVERYTHING = 1 << 40
+"""Grid cells below 0 that no finite loss reaches."""
 _HARDEST = 1 << 25
-"""Releases times grid cells: high powers have coefficients of very different sizes."""
+"""Most releases times grid cells: high powers have coefficients of very different sizes."""
 
 
 @dataclass(frozen=True)
 class CoordinateShift:
-    """What a change does in one coordinate: the noises of the atoms are shifted.
+    """How a change from ``before`` to ``after`` in one coordinate shifts the noises of the atoms.
 
-    The value there is ``before`` and then ``after``; ``unit_shift`` is the shift of {-1, +1}.
+    ``unit_shift`` is the shift of {-1, +1}; ``shifts`` are the other non-zero ones.
     """
 
     before: int
@@ -43,7 +44,7 @@ class CoordinateShift:
 
     @staticmethod
     def of(before: int, after: int, columns: Sequence[Column]) -> CoordinateShift:
-        """The difference of two columns."""
+        """Shifts are differences of two columns."""
         old, new = columns[before], columns[after]
         difference = {a: old.get(a, 0) - new.get(a, 0) for a in old.keys() | new.keys()}
         unit = difference.pop(UNIT, 0)
@@ -52,17 +53,17 @@ class CoordinateShift:
 
     @property
     def distance(self) -> int:
-        """How much the sum changes."""
+        """By how much the sum changes."""
         return abs(self.before - self.after)
 
     @property
     def first_shift(self) -> int:
-        """The shift b of W where the sum moves against the change (exact_view.md, Theorem 2)."""
+        """The smallest shift b of W (evaluator/exact_view.md, Theorem 2)."""
         return self.unit_shift + min(0, self.before - self.after)
 
 
 Shifts = tuple[CoordinateShift, ...]
-"""Of one coordinate, or of several with independent noise."""
+"""What a change does in every coordinate it touches; their noises are independent."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,11 @@ class Noises:
 
 
 class Grid:
-    """The factors with step h = ``ratio`` * loss, where loss = eps_central / max_value.
+    """The factors on a grid with step h = ``ratio`` * loss, where loss = eps_central / max_value.
 
-    The offsets of the central noise are multiples of the loss.  Where ratio is 1/m they lie on the
-    grid; otherwise they are split like any other loss.  ``clip`` bounds, roughly, the mass that
-    each factor moves to +infinity.
+    The offsets of the central noise are multiples of the loss.  If the ratio is 1/m they lie on the
+    grid; otherwise they are split like any other loss.  ``clip`` is roughly the mass that each
+    factor may move to +infinity.
     """
 
     def __init__(
@@ -138,8 +139,10 @@ class Grid:
         return self._factors[key]
 
     def offsets(self, n: int, side: Side) -> tuple[tuple[int, int, arb], ...]:
-        """(i, index, weight): the law of the central offset (n - 2i) * loss on the grid, with the
-        shift first + i of W that goes with it."""
+        """The law of the central offset (n - 2i) * loss on the grid, as (i, index, weight).
+
+        The shift of W that belongs to i is first_shift + i.
+        """
         if (n, side) not in self._offsets:
             self._offsets[n, side] = self._split_offsets(n, side)
         return self._offsets[n, side]
@@ -164,7 +167,7 @@ class Grid:
         return tuple(out)
 
     def _thinned(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
-        """The central term where it is no mixture, without finite losses below ``lowest``."""
+        """The central term if it is not a mixture, without finite losses below ``lowest``."""
         assert self.thinned is not None
         kappa = c.before - c.after
         groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip, lowest)
@@ -204,7 +207,7 @@ class Grid:
         return out.above(threshold)
 
     def law(self, shifts: Shifts, side: Side) -> Factor:
-        """All losses of one change in one release."""
+        """The law of the loss of one change in one release."""
         first, *others = shifts
         out = self._law(first, side)
         for c in others:
@@ -212,7 +215,7 @@ class Grid:
         return out
 
     def _law(self, c: CoordinateShift, side: Side) -> Factor:
-        """All losses of one coordinate in one release; many changes share it."""
+        """The law of the loss of one coordinate in one release, which many changes share."""
         key = (c.before, c.after, side)
         if key not in self._laws:
             law = self.central(c, side, -_EVERYTHING)
@@ -224,11 +227,12 @@ class Grid:
         return self._laws[key]
 
     def _single(self, c: CoordinateShift, side: Side, threshold: int) -> Factor:
+        """``product`` for a change in one coordinate."""
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
         plain.sort(key=lambda f: f.poly.length())
         tops = sum(f.top for f in plain)
-        # a loss can be left out if the largest losses of all others do not lift it to the threshold
+        # a loss does not matter if the largest losses of all others do not lift it to the threshold
         if times == 1:
             central = self.central(c, side, threshold - tops)
         else:
@@ -253,6 +257,7 @@ class Grid:
         return out.above(threshold)
 
     def _affordable(self, cells: int) -> None:
+        """Refuse a product that would take too much memory or time."""
         times = self.releases
         TooFine.check(cells)
         if times > 1 and times * cells > _HARDEST:
@@ -261,7 +266,7 @@ class Grid:
             )
 
     def upper(self, shifts: Shifts, eps: arb) -> arb:
-        """delta(eps) of these shifts is at most this."""
+        """An upper bound on delta(eps) of these shifts."""
         best = arb(0)
         position = eps / self.h
         for threshold in {floor(position) + 1, floor(position.upper()) + 1}:
@@ -272,7 +277,7 @@ class Grid:
         return best
 
     def lower(self, shifts: Shifts, eps: arb) -> arb:
-        """delta(eps) of these shifts is at least this: the advantage of a threshold test."""
+        """A lower bound on delta(eps) of these shifts: the advantage of a threshold test."""
         best = arb(0)
         middle = floor(eps / self.h) + 1
         p, q = (self.product(shifts, side, middle - 1) for side in ("p", "q"))
