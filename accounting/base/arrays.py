@@ -1,4 +1,4 @@
-"""Array types of the house."""
+"""Array types."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def multiples(first: int, count: int, step: float) -> FloatArray:
-    """first * step, (first + 1) * step, ..."""
+    """The array first * step, (first + 1) * step, ..., of ``count`` numbers."""
     return np.asarray((first + np.arange(count)) * step, np.float64)

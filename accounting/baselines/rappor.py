@@ -25,6 +25,7 @@ import numpy as np
 from scipy import stats
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
 from accounting.baselines.interface import OnProblem, Run, value_bits
 
@@ -58,13 +59,13 @@ def flip_probability(n: int, eps: float, delta: float) -> float:
     low, high = 1e-6 / n, 0.5
     if divergence(n, low, eps) <= delta:
         raise InvalidParameter(f"delta = {delta:g}: no flipping at all passes with n = {n}")
-    while high - low > _FINEST * high:
-        middle = math.sqrt(low * high)
-        if divergence(n, middle, eps) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisection(
+        lambda f: divergence(n, f, eps) <= delta,
+        low,
+        high,
+        mean=geometric_mean,
+        narrow=lambda low, high: high - low <= _FINEST * high,
+    )[1]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import numpy as np
 from scipy import stats
 
 from accounting.base.arrays import IntArray
+from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
 from accounting.baselines.interface import OnProblem, Run
 from accounting.baselines.rappor import binomial
@@ -73,13 +74,13 @@ class RandomizedResponse(OnProblem):
         low, high = 1e-3 / p.n, 1.0
         if divergence(p.n, low, p.max_value, p.eps) <= p.delta:
             raise InvalidParameter(f"delta = {p.delta:g}: no noise at all passes with n = {p.n}")
-        while high - low > _FINEST * high:
-            middle = math.sqrt(low * high)
-            if divergence(p.n, middle, p.max_value, p.eps) <= p.delta:
-                high = middle
-            else:
-                low = middle
-        return high
+        return bisection(
+            lambda g: divergence(p.n, g, p.max_value, p.eps) <= p.delta,
+            low,
+            high,
+            mean=geometric_mean,
+            narrow=lambda low, high: high - low <= _FINEST * high,
+        )[1]
 
     @property
     def mse(self) -> float:

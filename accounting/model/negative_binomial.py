@@ -167,7 +167,7 @@ class NegativeBinomial:
 
     def _rounded(self, evaluate: Callable[[], arb]) -> float:
         """Raise the precision until the ball determines the double to within one neighbour."""
-        from accounting.base.precision import precision
+        from accounting.base.balls import precision
 
         for bits in _PRECISIONS:
             with precision(bits):

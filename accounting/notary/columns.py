@@ -84,8 +84,8 @@ def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
 
 def _undefined(value: int) -> Undecided:
     return Undecided(
-        f"value {value} has no atom of its own: none contains it once besides +1 and values that "
-        f"have one; add {value} with {abs(value)} x {-1 if value > 0 else 1}"
+        f"value {value} has no atom of its own: none contains it once and otherwise only +1 and "
+        f"values that have one; add {value} with {abs(value)} x {-1 if value > 0 else 1}"
     )
 
 

@@ -15,6 +15,7 @@ from flint import arb, arb_poly
 
 from accounting.base.arrays import FloatArray, multiples
 from accounting.base.balls import above, floor
+from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.deadline import check_time
 from accounting.notary.factors import Factor
 
@@ -22,6 +23,8 @@ _OUTWEIGHED = 9.0
 """Negative log of the ratio below which a mass is small compared to the mass at infinity."""
 _COARSEST = 64.0
 """Grid cells per unit of 1 / tilt that powers keep at least; a rule of thumb."""
+_LARGEST_TILT = 1e5
+"""Upper end of the search for a tilt, in units of 1 / loss."""
 _ROUNDING = 1e-13
 """More than the absolute rounding error of a few operations with numbers up to 1."""
 
@@ -176,13 +179,13 @@ def cut_for(law: Factor, h: arb, *, eps: float, times: int, share: float) -> Cut
         return Cut(1.0, share, 0.0)
     with np.errstate(divide="ignore"):
         log_mass = np.log(mass)
-    low, high = 0.0, 1e5
-    for _ in range(60):
-        middle = (low + high) / 2
-        tilted = log_mass + middle * losses
+
+    def reached(tilt: float) -> bool:
+        tilted = log_mass + tilt * losses
         weight = np.exp(tilted - tilted.max())
-        reached = float(weight @ losses / weight.sum()) * times >= eps
-        low, high = (low, middle) if reached else (middle, high)
+        return float(weight @ losses / weight.sum()) * times >= eps
+
+    _, high = bisection(reached, 0.0, _LARGEST_TILT, mean=arithmetic_mean, halvings=60)
 
     def chernoff(tilt: float) -> float:
         tilted = log_mass + tilt * losses
