@@ -1,4 +1,4 @@
-"""Array types."""
+"""Array types, and the rounding of doubles."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+UNIT_ROUNDOFF = 2.0**-53
+"""Largest relative error of one rounding to a double."""
 
 
 def multiples(first: int, count: int, step: float) -> FloatArray:

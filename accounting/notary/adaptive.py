@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from accounting.base.arrays import FloatArray, multiples
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, multiples
 from accounting.base.balls import above, ball, below, floor
 from accounting.base.deadline import check_time
 from accounting.notary.factors import Factor
 
-_UNIT_ROUNDOFF = 2.0**-53
 _UNDERFLOW = 1e-300
 """More than products of masses can lose by underflow."""
 _NEGLIGIBLE = 1e-7
@@ -75,8 +74,8 @@ class _Rejection:
         first = _convolved(labels.first, self.first, self.at_least) + labels.certain
         second = _convolved(labels.second, self.second, self.at_most) + labels.unknown
         terms = len(labels.first) + len(self.first) + 16
-        first *= 1 - 2 * terms * _UNIT_ROUNDOFF
-        second *= 1 + 2 * terms * _UNIT_ROUNDOFF
+        first *= 1 - 2 * terms * UNIT_ROUNDOFF
+        second *= 1 + 2 * terms * UNIT_ROUNDOFF
         second += _UNDERFLOW
         return _Rejection(
             self.base + labels.base,

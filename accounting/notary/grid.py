@@ -24,6 +24,7 @@ from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
+"""A dominating law for upper bounds, or the law of the labels in the first or second world."""
 _EVERYTHING = 1 << 40
 """Grid cells below 0 that no finite loss reaches."""
 _HARDEST = 1 << 25

@@ -17,14 +17,13 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 from accounting.base.balls import ball, double
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.notary.factors import Group, Groups
 from accounting.notary.tables import NoiseTable
 
-_UNIT_ROUNDOFF = 2.0**-53
 _LARGEST_TABLE = 1 << 26
 """Most entries of the two-dimensional table (512 MiB)."""
 _SMALLEST_MASS = 1e-200
@@ -89,7 +88,7 @@ class ThinnedCentral:
         table[table < _SMALLEST_MASS] = 0.0
         self.lost += ball(table.size * 2 * _SMALLEST_MASS * 1.001)
         self.table = table
-        self.relative_error = 1.01 * (min(size, length) + 16) * _UNIT_ROUNDOFF
+        self.relative_error = 1.01 * (min(size, length) + 16) * UNIT_ROUNDOFF
 
     @cached_property
     def _log(self) -> FloatArray:
@@ -133,7 +132,7 @@ class ThinnedCentral:
         found.flush()
 
         def enclosed(total: float, additions: int) -> arb:
-            spread = self.relative_error + 1.01 * (additions + 64) * _UNIT_ROUNDOFF
+            spread = self.relative_error + 1.01 * (additions + 64) * UNIT_ROUNDOFF
             return arb(total, spread * total * 1.001)
 
         order = sorted(found.totals) or [(lowest, 1)]

@@ -81,7 +81,7 @@ def test_more_than_the_whole_central_noise() -> None:
     ids=lambda family: f"{family.max_value}-{len(family.atoms)}",
 )
 def test_columns_invert_the_matrix(family: Family) -> None:
-    """A c_v = 1_v by multiplication, and the same columns as the fast path's."""
+    """A c_v = 1_v by multiplication, and the columns agree with those of the model."""
     found = columns(family.max_value, family.atoms)
     assert found.exact
     for value, column in enumerate(found.of_input):
@@ -96,7 +96,7 @@ def test_columns_invert_the_matrix(family: Family) -> None:
 
 
 def test_columns_that_are_not_triangular_by_magnitude() -> None:
-    """-5 is defined by larger values; peeling does not mind."""
+    """-5 is defined by a larger value, which peeling accepts."""
     atoms = [(-1, 1), (-2, 1, 1), (-6, 2, 2, 2), (-1, -1, 2), (-6, 1, 5)]
     found = columns(2, atoms)
     assert found.of_input[2] == {(-1, -1, 2): 1, (-1, 1): -2}
@@ -156,7 +156,7 @@ def test_tables_of_sums(r: float, p: float, r2: float, p2: float, k: int) -> Non
 def test_one_factor_from_both_sides(
     r: float, p: float, shift: int, eps: float, h: float, clip: float
 ) -> None:
-    """Whatever the grid and the clipping, above is above and below is below."""
+    """For any grid and clipping, the upper bound is above the truth and the lower bound below."""
     with mp.workdps(40), precision(160):
         f, left = masses(r, p, mp.mpf(10) ** -30)
         more, _ = masses(r, p, mp.mpf(10) ** -60)
@@ -231,7 +231,7 @@ def exactly(config: Configuration) -> Mechanism:
 def test_agrees_with_the_fast_evaluators(
     max_value: int, mean: float, eps_central: float, releases: int
 ) -> None:
-    """Two proofs without common code: their enclosures must meet, and the worst values agree."""
+    """Two proofs without common code: their enclosures must overlap."""
     config = small_protocol(max_value, mean, eps_central)
     assert configuration(exactly(config), noise="less") == config
     fast = Protocol(config, releases).delta(1.0, gap=1e-3).enclosure

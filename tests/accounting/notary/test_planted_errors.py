@@ -1,7 +1,7 @@
-"""Typical mistakes, planted one by one: the checks against enumeration must notice each of them.
+"""Typical mistakes, planted one by one: the checks against enumeration must detect each of them.
 
-``complaints`` is the soundness check of test_notary.py on a fixed set of small mechanisms.  It is
-silent for the notary as it is; every mistake below must make it speak.
+``complaints`` is the soundness check of test_notary.py on a fixed set of small mechanisms.  It finds
+nothing for the notary as it is, and must find something with every mistake below.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def cases() -> tuple[Small, ...]:
 
 
 def complaints() -> Iterator[str]:
-    """Where a bound is on the wrong side of the truth."""
+    """Descriptions of bounds that are on the wrong side of the truth."""
     for case in cases():
         mechanism = mechanism_of(case.proposal()).thinned(Fraction(case.share))
         yield from _wrong(case, Notary(mechanism))
-        if case.share == 1:  # the same, by way of a parameter file's rationals
+        if case.share == 1:  # the same with the rationals of a parameter file
             file = uncertified(case.proposal(), n=1000)
             yield from _wrong(case, Notary(claimed(file)))
 
