@@ -85,8 +85,8 @@ def test_rappor_by_enumeration(n: int, f: Fraction, eps: float) -> None:
 @pytest.mark.parametrize("eps", [0.0, 0.7])
 @pytest.mark.parametrize(("n", "g", "top"), [(4, Fraction(1, 2), 2), (5, Fraction(2, 3), 3)])
 def test_randomized_response_by_enumeration(n: int, g: Fraction, top: int, eps: float) -> None:
-    """All strings of messages if one user has 1 or 2 and all others have 0; the view is the counts of
-    1 and 2."""
+    """All strings of messages if one user has 1 or 2 and all others have 0; the view is the counts
+    of 1 and 2."""
     u = g / (top + 1)
 
     def law(value: int) -> list[Fraction]:

@@ -1,7 +1,7 @@
 """Typical mistakes, planted one by one: the checks against enumeration must detect each of them.
 
-``complaints`` is the soundness check of test_notary.py on a fixed set of small mechanisms.  It finds
-nothing for the notary as it is, and must find something with every mistake below.
+``complaints`` is the soundness check of test_notary.py on a fixed set of small mechanisms.  It
+finds nothing for the notary as it is, and must find something with every mistake below.
 """
 
 from __future__ import annotations
