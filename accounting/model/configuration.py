@@ -269,13 +269,13 @@ class Proposal:
             raise InvalidConfiguration(f"'atoms' must be a list, not {data['atoms']!r:.80}")
         eps, delta, n = (data.get(key) for key in ("eps", "delta", "n"))
         return Proposal(
-            whole("max_value", data["max_value"], least=1),
-            tuple(_entry(i, entry) for i, entry in enumerate(data["atoms"])),
-            positive("eps_central", data["eps_central"]),
-            None if eps is None else not_negative("eps", eps),
-            None if delta is None else probability("delta", delta),
-            None if n is None else whole("n", n, least=1),
-            dimension_of(data.get("dimension", 1)),
+            max_value=whole("max_value", data["max_value"], least=1),
+            atoms=tuple(_entry(i, entry) for i, entry in enumerate(data["atoms"])),
+            eps_central=positive("eps_central", data["eps_central"]),
+            eps=None if eps is None else not_negative("eps", eps),
+            delta=None if delta is None else probability("delta", delta),
+            n=None if n is None else whole("n", n, least=1),
+            dimension=dimension_of(data.get("dimension", 1)),
         )
 
     def configuration(self) -> Configuration:

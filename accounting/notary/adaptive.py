@@ -50,7 +50,13 @@ class LabelLaws:
             first[p.base - base + i] = max(0.0, below(mass))
         for i, mass in enumerate(q.poly.coeffs()):
             second[q.base - base + i] = above(mass)
-        return LabelLaws(base, first, second, max(0.0, below(p.infinite)), above(q.infinite))
+        return LabelLaws(
+            base=base,
+            first=first,
+            second=second,
+            certain=max(0.0, below(p.infinite)),
+            unknown=above(q.infinite),
+        )
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,14 @@ class _Rejection:
         first *= 1 - 2 * terms * UNIT_ROUNDOFF
         second *= 1 + 2 * terms * UNIT_ROUNDOFF
         second += _UNDERFLOW
+        at_least = labels.certain + self.at_least * float(labels.first.sum()) * (1 - 1e-9)
+        at_most = (labels.unknown + self.at_most * float(labels.second.sum())) * (1 + 1e-9)
         return _Rejection(
-            self.base + labels.base,
-            first,
-            second,
-            max(0.0, labels.certain + self.at_least * float(labels.first.sum()) * (1 - 1e-9)),
-            (labels.unknown + self.at_most * float(labels.second.sum())) * (1 + 1e-9) + _UNDERFLOW,
+            base=self.base + labels.base,
+            first=first,
+            second=second,
+            at_least=max(0.0, at_least),
+            at_most=at_most + _UNDERFLOW,
         )
 
     def over(self, first: int, count: int) -> tuple[FloatArray, FloatArray]:
@@ -111,7 +119,7 @@ def adaptive_lower(
     """A lower bound on delta(eps) of some adaptive sequence of these changes, and the index of the
     change it begins with."""
     step = float(h.mid())
-    left = _Rejection(1, np.zeros(1), np.zeros(1), 0.0, 0.0)
+    left = _Rejection(base=1, first=np.zeros(1), second=np.zeros(1), at_least=0.0, at_most=0.0)
     for _ in range(releases - 1):
         left = _best([left.before(labels) for labels in changes], step)
     middle, best = floor(eps / h) + 1, (0.0, 0)
@@ -139,4 +147,10 @@ def _best(found: Sequence[_Rejection], step: float) -> _Rejection:
     begin = int(useful[0]) if len(useful) else 0
     worth = np.flatnonzero(gain > top.at_least * (1 + 1e-6) + 1e-300)
     end = max(begin, int(worth[-1]) if len(worth) else begin) + 1
-    return _Rejection(base + begin, first[begin:end], second[begin:end], top.at_least, top.at_most)
+    return _Rejection(
+        base=base + begin,
+        first=first[begin:end],
+        second=second[begin:end],
+        at_least=top.at_least,
+        at_most=top.at_most,
+    )

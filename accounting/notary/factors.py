@@ -130,7 +130,7 @@ def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monoto
         cuts[1:] = cell[1:] != cell[:-1]
     start = first + np.flatnonzero(cuts)
     end = np.append(start[1:] - 1, last)
-    return Runs(shift, start, end, low, high, last)
+    return Runs(shift=shift, start=start, end=end, bottom=low, top=high, last=last)
 
 
 @dataclass(frozen=True)
@@ -174,14 +174,20 @@ def group(runs: Runs, at: Points, h: arb) -> Groups:
         low, high = min(map(floor, losses)), max(map(ceil, losses))
         found.append(
             Group(
-                at.total[v] - at.total[u - 1],
-                at.total[v + a] - at.total[max(u + a - 1, -1)],
-                low,
-                high if high > low else low + 1,
+                p=at.total[v] - at.total[u - 1],
+                q=at.total[v + a] - at.total[max(u + a - 1, -1)],
+                low=low,
+                high=high if high > low else low + 1,
             )
         )
-    certain = at.total[max(0, -a) - 1]
-    return Groups(tuple(found), runs.bottom, runs.top, certain, 1 - at.total[runs.last], arb(0))
+    return Groups(
+        tuple(found),
+        bottom=runs.bottom,
+        top=runs.top,
+        certain=at.total[max(0, -a) - 1],
+        rest=1 - at.total[runs.last],
+        unknown=arb(0),
+    )
 
 
 def dominating(groups: Groups, h: arb) -> Factor:

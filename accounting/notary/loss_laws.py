@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from flint import arb, arb_poly
@@ -151,7 +151,7 @@ class Cut:
 
     def of(self, part: float) -> Cut:
         """This part of what may be cut."""
-        return Cut(self.tilt, self.share * part, self.spare * part)
+        return replace(self, share=self.share * part, spare=self.spare * part)
 
     def __call__(self, law: Factor, h: arb) -> Factor:
         """The law with its lowest losses raised and its highest made infinite (Lemma 2)."""
@@ -176,7 +176,7 @@ def cut_for(law: Factor, h: arb, *, eps: float, times: int, share: float) -> Cut
     mass = np.array([float(coefficient.mid()) for coefficient in law.poly.coeffs()])
     losses = multiples(law.base, len(mass), float(h.mid()))
     if not mass.any():
-        return Cut(1.0, share, 0.0)
+        return Cut(tilt=1.0, share=share, spare=0.0)
     with np.errstate(divide="ignore"):
         log_mass = np.log(mass)
 
@@ -197,7 +197,8 @@ def cut_for(law: Factor, h: arb, *, eps: float, times: int, share: float) -> Cut
     enough = math.log(infinite) - _OUTWEIGHED if infinite > 0 else -math.inf
     while high > 0.1 and chernoff(high / 2) < enough:
         high /= 2
-    return Cut(high, share, share * math.exp(max(min(chernoff(high), 0.0), -600.0)))
+    spare = share * math.exp(max(min(chernoff(high), 0.0), -600.0))
+    return Cut(tilt=high, share=share, spare=spare)
 
 
 def coarser(law: Factor, h: arb) -> Factor:

@@ -76,7 +76,7 @@ def sequence_bounds(
     cut = cut_for(whole, grid.h, eps=float(eps.mid()), times=releases, share=_TAIL_SHARE)
     kinds, founders = _kinds(profiles, float(eps.mid()), cut.tilt)
     laws = [convex_law(kind, grid.h) for kind in kinds]
-    proof = _Induction(grid, laws, whole, eps, cut.of(1 / releases), deadline)
+    proof = _Induction(grid, laws, whole, eps=eps, cut=cut.of(1 / releases), deadline=deadline)
     if releases > _MOST_ONE_BY_ONE:
         return SequenceFinding(proof.many(releases, cut), begin=founders[0])
     later = proof.up_to(releases - 1)
@@ -86,7 +86,7 @@ def sequence_bounds(
         LabelLaws.of(*(grid.law(changes[i].shifts, side) for side in ("p", "q"))) for i in worst
     ]
     lower, first = adaptive_lower(labels, eps, grid.h, releases)
-    adaptive = SequenceFinding(max(found), lower, worst[first])
+    adaptive = SequenceFinding(max(found), lower=lower, begin=worst[first])
     if releases > _MOST_FIXED:
         return adaptive
     chosen = tuple((founders[kind], times) for kind, times in proof.witness(later))
