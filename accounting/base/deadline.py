@@ -59,7 +59,7 @@ def seconds_left() -> float:
     return max(0.0, _deadline.get() - time.monotonic())
 
 
-def keeps_time(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def sets_deadline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Make the keyword ``deadline`` of a function hold for everything that the function calls."""
 
     @wraps(function)

@@ -1,6 +1,6 @@
 """A lower bound by a strategy that chooses every change based on what was published before.
 
-The test sees a label of every outcome (a grid point near its loss; ``labelled`` in factors.py).  It
+The test sees a label of every outcome (a grid point near its loss; ``labeled`` in factors.py).  It
 adds up the labels and rejects once the sum reaches a threshold, or once an outcome is impossible in
 the second world.  For any strategy, the probabilities of rejecting in both worlds follow by
 backward induction over the releases (notary.md, Lemma 9); the strategy that looks best is taken.

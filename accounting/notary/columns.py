@@ -89,7 +89,7 @@ def _undefined(value: int) -> Undecided:
     )
 
 
-def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
+def revealed_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
     """An input that some linear statistic reveals because no noise affects it.
 
     Such a statistic g vanishes on every atom and on +1 and -1 (the central noise) and not on the

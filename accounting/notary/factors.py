@@ -212,7 +212,7 @@ def dominating(groups: Groups, h: arb) -> Factor:
     return measure(masses, infinite)
 
 
-def labelled(groups: Groups, h: arb) -> tuple[Factor, Factor]:
+def labeled(groups: Groups, h: arb) -> tuple[Factor, Factor]:
     """For lower bounds: both laws of a label, the grid point nearest to a group's log-ratio."""
     first: dict[int, arb] = defaultdict(lambda: arb(0))
     second: dict[int, arb] = defaultdict(lambda: arb(0))

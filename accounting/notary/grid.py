@@ -19,7 +19,7 @@ from accounting.base.errors import TooLarge
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
-from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labelled
+from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labeled
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
@@ -135,7 +135,7 @@ class Grid:
             if side == "above":
                 self._factors[key] = dominating(groups, self.h)
             else:
-                p, q = labelled(groups, self.h)
+                p, q = labeled(groups, self.h)
                 self._factors[atom, shift, "p"], self._factors[atom, shift, "q"] = p, q
         return self._factors[key]
 
@@ -174,7 +174,7 @@ class Grid:
         groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip, lowest)
         if side == "above":
             return dominating(groups, self.h)
-        return labelled(groups, self.h)[0 if side == "p" else 1]
+        return labeled(groups, self.h)[0 if side == "p" else 1]
 
     def central(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The central term without finite losses below ``lowest``."""

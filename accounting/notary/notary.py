@@ -16,14 +16,14 @@ from itertools import starmap
 from flint import arb
 
 from accounting.base.balls import above, ball, below, precision
-from accounting.base.deadline import check_time, keeps_time
+from accounting.base.deadline import check_time, sets_deadline
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.model.change import Change, Repeated
 from accounting.model.mechanism import Atom, ExactNoise, Mechanism
 from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP
-from accounting.notary.columns import UNIT, Columns, columns, silent_value
+from accounting.notary.columns import UNIT, Columns, columns, revealed_value
 from accounting.notary.grid import CoordinateShift, Noises, ShiftedChange
 from accounting.notary.refinement import AnySequenceRefinement, Question, SameChangeRefinement
 from accounting.notary.tables import NoiseTable
@@ -87,7 +87,7 @@ class Notary:
         try:
             _ = self.columns
         except Undecided:  # with columns, every input is a combination of noisy atoms
-            value = silent_value(self.mechanism.max_value, self._noisy)
+            value = revealed_value(self.mechanism.max_value, self._noisy)
             return None if value is None else Change(value, 0)
         return None
 
@@ -123,7 +123,7 @@ class Notary:
             ShiftedChange(change, tuple(starmap(one, change.coordinates))) for change in changes
         ]
 
-    @keeps_time
+    @sets_deadline
     def enclose(
         self,
         eps: float,

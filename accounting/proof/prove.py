@@ -24,7 +24,7 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.balls import above, ball, below, precision
-from accounting.base.deadline import check_deadline, keeps_time
+from accounting.base.deadline import check_deadline, sets_deadline
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import (
     AccountingError,
@@ -78,7 +78,7 @@ class Proof:
     """Whether this is a proof for less noise, which gives no lower bound (lighter.py)."""
 
 
-@keeps_time
+@sets_deadline
 def prove(
     mechanism: Mechanism,
     eps: float,

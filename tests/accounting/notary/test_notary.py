@@ -19,8 +19,8 @@ from accounting.base.balls import above, ball, below, ceil, floor, precision
 from accounting.model.family import greedy, halves, hubs, ones, radix
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.model.proof_types import Tier
-from accounting.notary.columns import columns, silent_value
-from accounting.notary.factors import dominating, grouped, labelled
+from accounting.notary.columns import columns, revealed_value
+from accounting.notary.factors import dominating, grouped, labeled
 from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from accounting.proof.directed_rounding import configuration
@@ -118,7 +118,7 @@ def test_columns_that_are_not_triangular_by_magnitude() -> None:
 def test_messages_without_noise(
     max_value: int, atoms: list[tuple[int, ...]], value: int | None
 ) -> None:
-    assert silent_value(max_value, atoms) == value
+    assert revealed_value(max_value, atoms) == value
 
 
 @given(
@@ -174,7 +174,7 @@ def test_one_factor_from_both_sides(
         for i, mass in enumerate(law.poly.coeffs()):
             bound += mass * (1 - (ball(eps) - step * (law.base + i)).exp()).nonnegative_part()
         assert mp.mpf(above(bound)) >= truth
-        first, second = labelled(groups, step)
+        first, second = labeled(groups, step)
         for threshold in (floor(ball(eps) / step), ceil(ball(eps) / step), 0):
             gain = first.infinite + first.above(threshold).poly(arb(1))
             gain -= ball(eps).exp() * second.above(threshold).poly(arb(1))

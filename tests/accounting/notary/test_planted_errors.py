@@ -73,7 +73,7 @@ def split_the_wrong_way(groups: Groups, h: arb) -> Factor:
     return measure(out, groups.certain + groups.rest)
 
 
-_dominating, _labelled = factors.dominating, factors.labelled
+_dominating, _labeled = factors.dominating, factors.labeled
 _shift = CoordinateShift.of
 
 
@@ -94,12 +94,12 @@ _log_masses = NoiseTable.log_masses
 
 
 def tail_gained_below(groups: Groups, h: arb) -> tuple[Factor, Factor]:
-    first, second = _labelled(groups, h)
+    first, second = _labeled(groups, h)
     return replace(first, infinite=first.infinite + groups.rest), second
 
 
 def infinity_twice(groups: Groups, h: arb) -> tuple[Factor, Factor]:
-    first, second = _labelled(groups, h)
+    first, second = _labeled(groups, h)
     return replace(first, infinite=2 * first.infinite), second
 
 
@@ -207,11 +207,11 @@ MISTAKES: dict[str, Mistake] = {
         (NoiseTable, "log_masses", truncated_early),
     ],
     "truncated mass gained below": [
-        (grid, "labelled", tail_gained_below),
+        (grid, "labeled", tail_gained_below),
         (NoiseTable, "log_masses", truncated_early),
     ],
-    "infinite losses counted twice below": [(grid, "labelled", infinity_twice)],
-    "labels taken for losses below": [(grid, "labelled", labels_as_losses)],
+    "infinite losses counted twice below": [(grid, "labeled", infinity_twice)],
+    "labels taken for losses below": [(grid, "labeled", labels_as_losses)],
     "c_0 forgotten": [(CoordinateShift, "of", staticmethod(forget_the_unit_shift))],
     "shifts of the atoms forgotten": [(CoordinateShift, "of", staticmethod(only_the_sum_moves))],
     "columns with the wrong sign": [(CoordinateShift, "of", staticmethod(wrong_sign))],
