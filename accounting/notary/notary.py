@@ -33,6 +33,8 @@ _SMALLEST = 1e-280
 """Smallest delta that is resolved: doubles end near 1e-308."""
 _SMALLEST_LOSS, _LARGEST_EPS = 1e-9, 1e4
 """Range in which noises and losses fit into tables."""
+_PARTS_OF_GAP = 20
+"""One part of the gap is for the mass that is clipped, and one for the sampler's deviation."""
 _MOST_SHIFTS = 1 << 24
 """Shifts of all changes together, at about a hundred bytes each."""
 
@@ -173,12 +175,14 @@ class Notary:
         scale = max(claim if claim is not None else 1e-6, _SMALLEST)
         terms = max(sum(2 + len(c.shifts) for c in one.shifts) for one in shifted)
         while True:
-            clip = scale * gap / (20 * terms * self.releases)
+            clip = scale * gap / (_PARTS_OF_GAP * terms * self.releases)
+            # enough to resolve the clipped mass, with a margin (rule of thumb) for long products
             bits = max(128, 96 + math.ceil(-1.25 * math.log2(clip)))
             with precision(bits):
                 extra = self.mechanism.deviation(eps, self.releases)
                 thinned = None
-                if above(extra) > gap * scale / 20 and not self.mechanism.central.whole():
+                too_far = above(extra) > gap * scale / _PARTS_OF_GAP
+                if too_far and not self.mechanism.central.whole():
                     thinned, extra = self._thinned(clip), arb(0)
                 question = Question(
                     eps=ball(eps),
