@@ -1,4 +1,4 @@
-"""Array types of the house."""
+"""Array types, and the rounding of doubles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+UNIT_ROUNDOFF = 2.0**-53
+"""Largest relative error of one rounding to a double."""
 
 
 def multiples(first: int, count: int, step: float) -> FloatArray:
-    """first * step, (first + 1) * step, ..."""
+    """The array first * step, (first + 1) * step, ..., of ``count`` numbers."""
     return np.asarray((first + np.arange(count)) * step, np.float64)

@@ -1,28 +1,57 @@
-"""Small helpers around python-flint's real balls.
+"""Small helpers for python-flint's real balls, and the working precision.
 
 Why arb and not mpmath's intervals: an arb product of two polynomials of length 8192 at 128 bits
 takes 16 ms and keeps the relative accuracy of *every* coefficient; mpmath's ``iv`` has no
-polynomials and costs microseconds for each single operation (benchmarks/notary.py).
+polynomials and takes microseconds for every single operation (benchmarks/notary.py).
+
+python-flint has one working precision for the whole process.  A ball is valid at any precision, but
+only as small as the precision allows, and threads that set it concurrently would disturb each
+other.  So one thread at a time works with balls, and the others wait.  They lose nothing, since
+python-flint holds the interpreter lock; several proofs at once need processes.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 
 from accounting.base.errors import Undecided
-from accounting.base.precision import precision
-
-__all__ = ["above", "ball", "below", "ceil", "double", "floor", "precision"]
 
 _ENORMOUS = arb(2) ** (1 << 20)
-"""No integer of this size is asked for; one with an enormous exponent would end the process."""
-
+"""Larger numbers are not converted to integers: an enormous exponent would crash the process."""
 _ENOUGH_BITS = 60
-"""Of relative accuracy, for a double next to every number of a ball."""
+"""Bits of relative accuracy with which a double can stand for a ball."""
 _SMALLEST = 2.0**-1000
+"""Balls of smaller numbers become 0 if they are not accurate."""
+_turn = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Work with this many bits, excluding other threads; then restore the previous setting."""
+    with _turn:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def _new_lock() -> None:
+    """In a forked process, the thread that held the lock may be missing."""
+    global _turn  # noqa: PLW0603 - a property of the process
+    _turn = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 
 
 def ball(value: Fraction | float) -> arb:
@@ -34,7 +63,7 @@ def ball(value: Fraction | float) -> arb:
 
 
 def above(value: arb) -> float:
-    """A double that no number of the ball exceeds."""
+    """A double at or above every number of the ball."""
     top = value.upper()
     number = float(top)
     if math.isnan(number):
@@ -45,14 +74,14 @@ def above(value: arb) -> float:
 
 
 def below(value: arb) -> float:
-    """A double that no number of the ball is smaller than."""
+    """A double at or below every number of the ball."""
     return -above(-value)
 
 
 def double(value: arb) -> float:
     """A double within a relative 2^-51 of every number of the ball, or within 2^-1000 of it.
 
-    Undecided if the ball is too wide for that.
+    Raises Undecided if the ball is too wide for that.
     """
     if not (value.is_finite() and value.rel_accuracy_bits() >= _ENOUGH_BITS):
         if value.is_finite() and above(abs(value)) < _SMALLEST:

@@ -1,8 +1,8 @@
-"""A time limit that loops look at, wherever they are.
+"""A deadline for everything that is called inside a block.
 
-``with until(deadline): ...`` sets it for everything that is called inside, in this thread and in
-those of ``parallel.in_chunks``; ``check_time()`` in a loop raises OutOfTime once it has passed.
-Deadlines are on the clock of ``time.monotonic``.
+``with until(deadline): ...`` sets it for all calls inside, in this thread and in the threads of
+``threads.in_chunks``; ``check_time()`` in a loop raises OutOfTime once it has passed.  Deadlines
+refer to the clock of ``time.monotonic``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class OutOfTime(Undecided):
-    """The time limit has passed."""
+    """The deadline has passed."""
 
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
@@ -30,7 +30,7 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """A limit inside another one cannot be later."""
+    """Set the deadline of the calls inside; it cannot be later than a deadline around it."""
     before = _deadline.set(min(deadline, _deadline.get()))
     try:
         yield
@@ -39,28 +39,28 @@ def until(deadline: float) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raise OutOfTime once the limit has passed."""
+    """Raise OutOfTime once the current deadline has passed."""
     check_deadline(_deadline.get())
 
 
 def check_deadline(deadline: float) -> None:
-    """Raise OutOfTime once this deadline has passed, whatever the limit around it is."""
+    """Raise OutOfTime once this deadline has passed, whatever the current one is."""
     if time.monotonic() > deadline:
         raise OutOfTime("the budget was used up before every pair had a bound")
 
 
 def limited() -> bool:
-    """Whether there is any limit."""
+    """Whether there is a deadline."""
     return _deadline.get() < math.inf
 
 
 def seconds_left() -> float:
-    """Until the limit, not negative."""
+    """Seconds until the current deadline, at least 0."""
     return max(0.0, _deadline.get() - time.monotonic())
 
 
-def keeps_time(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The keyword ``deadline`` of this function holds for everything that it calls."""
+def sets_deadline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Make the keyword ``deadline`` of a function hold for everything that the function calls."""
 
     @wraps(function)
     def timed(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

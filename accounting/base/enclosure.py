@@ -1,4 +1,4 @@
-"""Two-sided bounds."""
+"""Two-sided bounds, and how they are printed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 
 def at_most(value: float) -> str:
-    """Six digits that are not less than the value."""
+    """The value rounded up to six digits."""
     return _six_digits(value, ROUND_CEILING)
 
 
 def at_least(value: float) -> str:
-    """Six digits that are not more than the value."""
+    """The value rounded down to six digits."""
     return _six_digits(value, ROUND_FLOOR)
 
 
 def exactly(value: float) -> str:
-    """The shortest text that is this double."""
+    """The shortest text that stands for this double."""
     return repr(value).removesuffix(".0")
 
 
@@ -26,13 +26,27 @@ def _six_digits(value: float, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value)
     decimal = Context(prec=6, rounding=rounding).create_decimal(Decimal(value))
-    # a double has six digits to give, unless it is denormal
+    # denormal doubles have fewer than six digits
     return f"{float(decimal):.6g}" if abs(value) > 1e-300 or not value else f"{decimal:.6g}"
 
 
 @dataclass(frozen=True)
 class Enclosure:
-    """``lower <= truth <= upper``; a theorem, not an estimate."""
+    """A proven statement ``lower <= truth <= upper``; not an estimate.
+
+    Printed bounds are rounded outward.
+
+    Args:
+        lower: The lower bound.
+        upper: The upper bound.
+
+    Raises:
+        AssertionError: If the lower bound exceeds the upper bound.
+
+    >>> found = Enclosure(0.1, 0.2)
+    >>> print(found, 0.15 in found, found.relative_gap)
+    [0.1, 0.200001] True 0.5
+    """
 
     lower: float
     upper: float

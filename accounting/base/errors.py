@@ -1,31 +1,37 @@
-"""Errors that name the value, the cause and the remedy.  All of them are ``AccountingError``."""
+"""Errors that name the value, the cause and the remedy; all of them are ``AccountingError``."""
 
 from __future__ import annotations
 
 
 class AccountingError(ValueError):
-    """Base of every error this package raises on purpose."""
+    """Base class of every error that this package raises on purpose.
+
+    >>> from accounting import NegativeBinomial
+    >>> NegativeBinomial(r=1.0, p=2.0)
+    Traceback (most recent call last):
+    accounting.base.errors.InvalidParameter: p = 2.0 must lie strictly between 0 and 1
+    """
 
 
 class InvalidParameter(AccountingError):
-    """A number outside its domain."""
+    """A number is outside its domain."""
 
 
 class InvalidFamily(AccountingError):
-    """A set of atoms that does not protect every input value, or is not triangular."""
+    """A set of atoms does not protect every input value, or is not triangular."""
 
 
 class InvalidConfiguration(AccountingError):
-    """A configuration file that cannot be read as one."""
+    """A configuration file cannot be read, or contradicts itself."""
 
 
 class TooLarge(AccountingError):
-    """The computation would not fit into the memory it may use; raised before allocating."""
+    """A computation would need too much memory or time; raised before it begins."""
 
 
 class Undecided(AccountingError):
-    """The bounds cannot be brought as close together as was asked."""
+    """The bounds cannot be brought close enough together to answer the question."""
 
 
 class Violated(AccountingError):
-    """A claim that was disproved."""
+    """A claim was disproved."""

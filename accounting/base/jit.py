@@ -1,12 +1,12 @@
-"""The one place that knows numba: every kernel is compiled with these flags.
+"""The only module that uses numba: every kernel is compiled with these flags.
 
 ``fastmath`` stays off, because the floating-point budgets in ``floating_point.md`` assume that
 every operation is rounded as written.  ``cache`` keeps the machine code between processes,
 ``nogil`` lets two threads share a batch, and ``error_model="numpy"`` drops the Python-style test
 for division by zero, which no kernel can reach.
 
-Numba keeps the code beside the source or in the user's cache folder.  Where neither can be written
-to, as in many containers, it is kept in a temporary folder of this user's own, or not at all.
+Numba keeps the code next to the source or in the user's cache folder.  If neither is writable, as
+in many containers, the code is kept in a private temporary folder, or not at all.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _compiled(function: Function, *, cached: bool) -> Function:
 
 @cache
 def _temporary() -> Path | None:
-    """Where to keep code instead; says so once."""
+    """The folder that is used instead; prints one warning."""
     folder: Path | None = None
-    with suppress(OSError):  # there may be no folder for temporary files, either
+    with suppress(OSError):  # there may be no folder for temporary files either
         folder = _own(Path(tempfile.gettempdir()) / "paramsearch-kernels")
     where = "not kept" if folder is None else f"kept in {folder}"
     print(

@@ -1,4 +1,4 @@
-"""How long computations tell a caller what they are doing."""
+"""How long computations report what they are doing."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Progress = Callable[[str], None]
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Ignore the text."""

@@ -16,6 +16,7 @@ from typing import Any
 from accounting.base.errors import InvalidConfiguration
 
 LARGEST_FILE = 64 << 20
+"""Bytes."""
 
 
 def read(path: Path) -> Any:
@@ -31,7 +32,7 @@ def read_text(path: Path) -> str:
 
 
 def read_bytes(path: Path, *, most: int = LARGEST_FILE) -> bytes:
-    """The content of a regular file; a pipe or a device might never begin or never end."""
+    """The content of a regular file; reading a pipe or a device might never end."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise InvalidConfiguration(f"{path} is not a regular file")
@@ -50,6 +51,7 @@ def read_bytes(path: Path, *, most: int = LARGEST_FILE) -> bytes:
 
 
 def parse(text: str, *, source: str) -> Any:
+    """The value of a JSON text; errors name the source."""
     try:
         return json.loads(
             text,

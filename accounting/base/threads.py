@@ -1,4 +1,4 @@
-"""How many cores to use, and threads over a range: kernels release the interpreter's lock."""
+"""How many cores to use, and threads over a range: kernels release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from itertools import pairwise
 from accounting.base.deadline import check_time, limited
 
 _PIECES = 256
-"""Into which work is divided when there is a time limit, which is looked at before each."""
+"""Pieces into which work is divided if there is a deadline, which is checked before each piece."""
 _allowed: int | None = None
 
 
 def cores() -> int:
-    """What this process may use: what the system gives it, or less."""
+    """Number of cores that this process may use."""
     given = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -24,13 +24,13 @@ def cores() -> int:
 
 
 def use_cores(count: int | None) -> None:
-    """From now on at most so many; for processes that share a machine."""
+    """Use at most this many cores from now on, for processes that share a machine."""
     global _allowed  # noqa: PLW0603 - a property of the process
     _allowed = count
 
 
 def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1) -> None:
-    """Call ``work(begin, end)`` over 0..size, in as many threads as there are cores."""
+    """Call ``work(begin, end)`` for pieces that cover 0..size, in as many threads as cores."""
     most = size // max(1, smallest)
     workers = max(1, min(cores(), most))
     pieces = 4 * workers if size >= 16 * workers > 16 else workers

@@ -10,10 +10,11 @@ from typing import SupportsFloat
 from accounting.base.errors import InvalidParameter
 
 SMALLEST_GAP = 1e-9
+"""Smallest relative gap between two bounds that may be asked for."""
 
 
 def real(name: str, value: object) -> float:
-    """A finite float, or an error that names it."""
+    """A finite float; the error names the value otherwise."""
     if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, str):
         raise InvalidParameter(f"{name} = {value!r} is not a number")
     try:
@@ -48,7 +49,7 @@ def probability(name: str, value: object) -> float:
 
 
 def gap_width(value: object) -> float:
-    """A relative gap between two bounds."""
+    """A relative gap between two bounds, between SMALLEST_GAP and 1."""
     number = real("gap", value)
     if not SMALLEST_GAP <= number <= 1:
         raise InvalidParameter(f"gap = {number} must lie between {SMALLEST_GAP} and 1")
@@ -56,6 +57,7 @@ def gap_width(value: object) -> float:
 
 
 def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) -> int:
+    """An integer between ``least`` and ``most``; floats that are integers are accepted."""
     if isinstance(value, bool) or not isinstance(value, (Integral, float)):
         raise InvalidParameter(f"{name} = {value!r} is not a whole number")
     if isinstance(value, float) and not value.is_integer():
@@ -70,7 +72,7 @@ def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) ->
 
 
 def share(name: str, value: object) -> float:
-    """A fraction that is greater than 0 and at most 1."""
+    """A fraction greater than 0 and at most 1."""
     number = real(name, value)
     if not 0 < number <= 1:
         raise InvalidParameter(f"{name} = {number} must be greater than 0 and at most 1")
@@ -78,6 +80,6 @@ def share(name: str, value: object) -> float:
 
 
 def one_of(name: str, value: object, known: Sequence[str]) -> None:
-    """Refuse a word that is not among the known ones."""
+    """Refuse a value that is not one of the known words."""
     if value not in known:
         raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))

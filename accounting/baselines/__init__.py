@@ -1,4 +1,4 @@
-"""What the protocol is compared with: other ways to sum integers, each with its error and cost."""
+"""The mechanisms that the protocol is compared with, each with its error and cost."""
 
 from accounting.baselines.central import DiscreteLaplace, Laplace, NonPrivate
 from accounting.baselines.ikos import SplitAndMix

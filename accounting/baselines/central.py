@@ -1,4 +1,4 @@
-"""The central mechanisms, which need a trusted party, and no privacy at all."""
+"""The central mechanisms, which need a trusted party, and summation without privacy."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.baselines.interface import OnProblem, Run, value_bits
+from accounting.baselines.interface import ForProblem, Run, value_bits
 from accounting.model.costs import discrete_laplace_variance
 
 
 @dataclass(frozen=True)
-class _OneMessage(OnProblem):
+class _OneMessage(ForProblem):
     """Every user sends the value itself."""
 
     @property

@@ -1,4 +1,4 @@
-"""The correlated noise protocol itself, by any parameters, behind the same interface."""
+"""The correlated noise protocol with given parameters, behind the same interface."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.baselines.interface import OnProblem, Run
+from accounting.baselines.interface import ForProblem, Run
 from accounting.model.costs import discrete_laplace_variance
 from accounting.model.family import Atom
 
 
 @dataclass(frozen=True)
-class CorrelatedNoise(OnProblem):
-    """Atoms with (r, p) of the noise of all users, and DLap(eps_central / max_value) in the sum."""
+class CorrelatedNoise(ForProblem):
+    """Atoms with r and p of all users' noise, and DLap(eps_central / max_value) in the sum."""
 
     atoms: tuple[tuple[Atom, float, float], ...]
     eps_central: float
@@ -33,7 +33,7 @@ class CorrelatedNoise(OnProblem):
 
     @property
     def noise_messages(self) -> float:
-        """Of all users."""
+        """Expected number of noise messages of all users."""
         atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in self.atoms)
         return 2 / math.expm1(self.step) + atoms
 
@@ -46,8 +46,8 @@ class CorrelatedNoise(OnProblem):
         return self.messages * self.bits_per_message
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
-        odd = -math.expm1(-self.step)
-        plus, minus = random.geometric(odd, 2) - 1
+        success = -math.expm1(-self.step)
+        plus, minus = random.geometric(success, 2) - 1
         counts = [
             len(elements) * random.negative_binomial(r, 1 - p) for elements, r, p in self.atoms
         ]

@@ -1,4 +1,4 @@
-"""One small interface: error, messages and bits per user, and a run of the protocol."""
+"""The interface of a baseline: error, messages and bits per user, and a run of the protocol."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from accounting.model.problem import Problem
 
 
 @dataclass(frozen=True)
-class OnProblem:
-    """What every mechanism here begins with: a problem of at least two users."""
+class ForProblem:
+    """A mechanism for a problem with at least two users."""
 
     problem: Problem
 
@@ -31,16 +31,17 @@ def value_bits(problem: Problem) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of a protocol gave."""
+    """The result of one run: the estimate of the sum, and the messages of all users."""
 
     estimate: float
     messages: int
 
 
 class Baseline(Protocol):
-    """``mse`` of the sum, and expected ``messages`` and ``bits`` per user who has a value.
+    """A way to sum integers.
 
-    ``guarantee`` says in words what is known about its privacy.
+    ``mse`` is the mean squared error of the sum, ``messages`` and ``bits`` are expected numbers per
+    user with a non-zero value, and ``guarantee`` says in words what is known about its privacy.
     """
 
     @property
@@ -62,7 +63,7 @@ class Baseline(Protocol):
     def bits(self) -> float: ...
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
-        """Randomizers, shuffler and analyzer; in floating point, for simulations only."""
+        """Run randomizers, shuffler and analyzer; in floating point, for simulations only."""
 
 
 def rmse(baseline: Baseline) -> float:

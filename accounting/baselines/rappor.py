@@ -1,9 +1,9 @@
-"""Fragmented RAPPOR: a one-hot string of max_value bits, each flipped with probability f, of which
-only the set positions are sent.
+"""Fragmented RAPPOR: a one-hot string of max_value bits, each flipped with probability f; only the
+positions of ones are sent.
 
 The flip probability is the paper's "optimistic" one (after Ghazi, Kumar, Manurangsi and Pagh 2020,
-appendix G.3): the smallest f at which one explicit pair of datasets passes, all other users having
-the value 0 and one changing from j to k.  The two positions then have
+appendix G.3): the smallest f at which one explicit pair of datasets passes, in which one user
+changes from j to k and all others have the value 0.  The counts at the two positions then are
 
     D = Ber(1 - f) + Bin(n - 1, f)  and  Bin(n, f),  and after the change the other way round,
 
@@ -12,7 +12,7 @@ B = Bin(n, f) the ratio D(a) / B(a) is linear and increasing in a,
 
     R(a) = (1 - f) a / (n f) + f (n - a) / (n (1 - f)),
 
-so the divergence is the sum over a, b of B(a) B(b) (R(a) - e^eps R(b))_+, found with prefix sums.
+so the divergence is the sum over a, b of B(a) B(b) (R(a) - e^eps R(b))_+, by prefix sums.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ import numpy as np
 from scipy import stats
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
-from accounting.baselines.interface import OnProblem, Run, value_bits
+from accounting.baselines.interface import ForProblem, Run, value_bits
 
 _TAIL = 1e-20
+"""Mass of a binomial tail that is left out."""
 _FINEST = 1e-12
+"""Relative accuracy of the flip probability."""
 
 
 def divergence(n: int, f: float, eps: float) -> float:
-    """d_eps of the two positions, exactly but for rounding and tails of 1e-20."""
+    """d_eps of the two counts, exact up to rounding and tails of 1e-20."""
     a, mass = binomial(n, f)
     ratio = (1 - f) * a / (n * f) + f * (n - a) / (n * (1 - f))
     scale = math.exp(eps)
@@ -45,7 +48,7 @@ def divergence(n: int, f: float, eps: float) -> float:
 
 
 def binomial(n: int, f: float) -> tuple[FloatArray, FloatArray]:
-    """Outcomes of Bin(n, f) and their masses, without tails below 1e-20."""
+    """The outcomes of Bin(n, f) and their masses, without tails below 1e-20."""
     rare = -math.log(_TAIL)  # Bernstein: both tails are below e^-rare
     reach = rare / 3 + math.sqrt(rare**2 / 9 + 2 * rare * n * f * (1 - f))
     first, last = math.floor(n * f - reach), math.ceil(n * f + reach)
@@ -58,18 +61,18 @@ def flip_probability(n: int, eps: float, delta: float) -> float:
     low, high = 1e-6 / n, 0.5
     if divergence(n, low, eps) <= delta:
         raise InvalidParameter(f"delta = {delta:g}: no flipping at all passes with n = {n}")
-    while high - low > _FINEST * high:
-        middle = math.sqrt(low * high)
-        if divergence(n, middle, eps) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisection(
+        lambda f: divergence(n, f, eps) <= delta,
+        low,
+        high,
+        mean=geometric_mean,
+        narrow=lambda low, high: high - low <= _FINEST * high,
+    )[1]
 
 
 @dataclass(frozen=True)
-class FragmentedRappor(OnProblem):
-    """The analyzer unbiases the counts and weighs them by their values."""
+class FragmentedRappor(ForProblem):
+    """The mechanism whose analyzer debiases the counts and weights them by their values."""
 
     name = "fragmented RAPPOR"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"

@@ -1,10 +1,10 @@
-"""Generalised randomized response: one message, the value or, with probability g, anything.
+"""Generalized randomized response: one message, the value or, with probability g, a random one.
 
-As for RAPPOR the probability is optimistic: the smallest that one explicit pair of datasets passes,
-all other users having the value v and one changing from j to k, three different values (for
-max_value 1 the others have 0), seen by its counts of j and k.  These are trinomial but for the one
-user; with u = g / (max_value + 1) and T the law of n users who all have v, the law with a j is
-T(a, b) L(a, b),
+As for RAPPOR, the probability is optimistic: the smallest at which one explicit pair of datasets
+passes, in which one user changes from j to k and all others have a third value v (0 if max_value is
+1), and the view is the counts of j and k.  Without that one user, the counts are trinomial; with
+u = g / (max_value + 1) and T the law of n users who all have v, the law with a j is
+T(a, b) L(a, b) with
 
     L(a, b) = ((1 - g + u) a + u b) / (n u) + (g - 2u) (n - a - b) / (n (1 - 2u)),
 
@@ -22,12 +22,14 @@ import numpy as np
 from scipy import stats
 
 from accounting.base.arrays import IntArray
+from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
-from accounting.baselines.interface import OnProblem, Run
+from accounting.baselines.interface import ForProblem, Run
 from accounting.baselines.rappor import binomial
 from accounting.model.costs import bits_per_message
 
 _FINEST = 1e-6
+"""Relative accuracy of the probability g."""
 
 
 def divergence(n: int, g: float, max_value: int, eps: float) -> float:
@@ -43,14 +45,14 @@ def divergence(n: int, g: float, max_value: int, eps: float) -> float:
         return 0.0
     level = (1 - scale * (1 - g + u) / u) * b / n - rest * (scale - 1) * (n - b)
     least = np.floor(-level / slope) + 1
-    p = u / (1 - u)  # of j, for a user whose message is not k
+    p = u / (1 - u)  # probability of j, for a user whose message is not k
     count = stats.binom.sf(least - 1, n - b, p)
     moment = (n - b) * p * stats.binom.sf(least - 2, np.maximum(n - b - 1, 0), p)
     return float(np.sum(mass * np.clip(slope * moment + level * count, 0, None)))
 
 
 def _binary(n: int, u: float, eps: float) -> float:
-    """Others at 0: the count of ones is Ber(1 - u) or Ber(u), plus Bin(n - 1, u)."""
+    """d_eps if the others have 0: the count of ones is Ber(1 - u) or Ber(u), plus Bin(n - 1, u)."""
     a, mass = binomial(n, u)
     one = (1 - u) * a / (n * u) + u * (n - a) / (n * (1 - u))
     return max(
@@ -60,30 +62,30 @@ def _binary(n: int, u: float, eps: float) -> float:
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(OnProblem):
-    """Every user sends one of 0..max_value."""
+class RandomizedResponse(ForProblem):
+    """The mechanism in which every user sends one of 0..max_value."""
 
     name = "randomized response"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"
 
     @cached_property
     def chance(self) -> float:
-        """g, to a relative 1e-6."""
+        """The probability g of a random message, with a relative accuracy of 1e-6."""
         p = self.problem
         low, high = 1e-3 / p.n, 1.0
         if divergence(p.n, low, p.max_value, p.eps) <= p.delta:
             raise InvalidParameter(f"delta = {p.delta:g}: no noise at all passes with n = {p.n}")
-        while high - low > _FINEST * high:
-            middle = math.sqrt(low * high)
-            if divergence(p.n, middle, p.max_value, p.eps) <= p.delta:
-                high = middle
-            else:
-                low = middle
-        return high
+        return bisection(
+            lambda g: divergence(p.n, g, p.max_value, p.eps) <= p.delta,
+            low,
+            high,
+            mean=geometric_mean,
+            narrow=lambda low, high: high - low <= _FINEST * high,
+        )[1]
 
     @property
     def mse(self) -> float:
-        """For the worst inputs, all of them 0 or max_value."""
+        """Mean squared error for the worst inputs, all of them 0 or max_value."""
         g, top = self.chance, self.problem.max_value
         if g == 1:
             return math.inf
@@ -100,7 +102,7 @@ class RandomizedResponse(OnProblem):
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
         g, top = self.chance, self.problem.max_value
-        random_ones = random.random(len(values)) < g
-        sent = np.where(random_ones, random.integers(top + 1, size=len(values)), values)
+        randomized = random.random(len(values)) < g
+        sent = np.where(randomized, random.integers(top + 1, size=len(values)), values)
         estimate = (float(sent.sum()) - len(values) * g * top / 2) / (1 - g)
         return Run(estimate, len(sent))

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 class Change:
     """One user's input ``before`` becomes ``after``.
 
-    With ``moved``, inputs are vectors, and both are positive: the value ``before`` of one
-    coordinate disappears and the value ``after`` appears in another.
+    Args:
+        before: The input, or the value of the coordinate that becomes 0.
+        after: The new input, or the value that appears in another coordinate.
+        moved: Whether the value leaves one coordinate of a vector and appears in another; then
+            ``before`` and ``after`` are both positive.
 
     >>> print(Change(3, 0))
     input 3 becomes 0
@@ -29,7 +32,20 @@ class Change:
 
     @staticmethod
     def of(listed: Sequence[int]) -> Change:
-        """The change that parameter files list as [j, k], or [j, 0, 0, k] for one that moves."""
+        """The change that parameter files list as [j, k], or as [j, 0, 0, k] if the value moves.
+
+        Args:
+            listed: Two or four integers.
+
+        Returns:
+            The change; ``listed`` is the inverse.
+
+        Raises:
+            ValueError: If the numbers are not a change of one input.
+
+        >>> Change.of([2, 0, 0, 1])
+        Change(before=2, after=1, moved=True)
+        """
         if len(listed) == 2:
             return Change(listed[0], listed[1])
         before, none, nothing, after = listed
@@ -39,14 +55,14 @@ class Change:
 
     @property
     def coordinates(self) -> tuple[tuple[int, int], ...]:
-        """What happens in every coordinate that is touched: its value before and after."""
+        """The value before and after, for every coordinate that is touched."""
         if self.moved:
             return (self.before, 0), (0, self.after)
         return ((self.before, self.after),)
 
     @property
     def listed(self) -> tuple[int, ...]:
-        """As parameter files list it: (j, k), or (j, 0, 0, k) for a value that moves."""
+        """The form that parameter files use: (j, k), or (j, 0, 0, k) if the value moves."""
         return tuple(value for coordinate in self.coordinates for value in coordinate)
 
     def possible(self, *, max_value: int, dimension: int) -> bool:
@@ -65,7 +81,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A change, and in how many releases it is made."""
+    """A change and the number of releases in which it is made."""
 
     change: Change
     times: int
@@ -75,7 +91,7 @@ class Repeated:
 
 
 def every_change(*, max_value: int, dimension: int) -> list[Change]:
-    """All changes of one input: first those in one coordinate, row by row, then the moves."""
+    """All changes of one input: first those within a coordinate, row by row, then the moves."""
     inputs = range(max_value + 1)
     found = [Change(j, k) for j in inputs for k in inputs if j != k]
     if dimension > 1:
@@ -84,7 +100,7 @@ def every_change(*, max_value: int, dimension: int) -> list[Change]:
 
 
 def change_count(*, max_value: int, dimension: int) -> int:
-    """How many changes ``every_change`` lists."""
+    """Number of changes that ``every_change`` lists."""
     return max_value * (max_value + 1) + (max_value**2 if dimension > 1 else 0)
 
 

@@ -17,18 +17,19 @@ from accounting.model.costs import discrete_laplace_variance
 from accounting.model.family import Atom, Family, atom
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
+from accounting.model.proof_types import MOST_PARTS
 
 LARGEST_STEP = 34.0
-"""Of eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
+"""Largest eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
 LARGEST_DIMENSION = (1 << 31) - 1
-MOST_PARTS = 64
-"""Negative binomials whose sum is the noise of one atom."""
+"""Largest dimension of vectors."""
 _MOST_R = 1 << 53
+"""Smallest sum of r that is not merged."""
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension"}
 
 
 def dimension_of(value: int) -> int:
-    """1 for numbers, more for vectors."""
+    """A checked dimension: 1 for numbers, more for vectors."""
     return whole("dimension", value, least=1, most=LARGEST_DIMENSION)
 
 
@@ -36,8 +37,23 @@ def dimension_of(value: int) -> int:
 class Configuration:
     """Noise for every atom of a family, and NB(1, e^{-eps_central / max_value}) on +1 and on -1.
 
-    With ``dimension`` > 1 inputs are vectors with at most one non-zero coordinate, and every
-    coordinate has all this noise to itself.
+    Args:
+        family: The atoms.
+        noise: The noise of every atom, summed over all users.
+        eps_central: The privacy loss that the central noise alone has for a change by max_value.
+        dimension: More than 1 for vectors with at most one non-zero coordinate; every coordinate
+            has independent noise.
+
+    Raises:
+        InvalidConfiguration: If the atoms with noise are not those of the family.
+        InvalidParameter: If eps_central or the dimension is outside its domain.
+
+    >>> noise = NegativeBinomial.from_mean(mean=310.0, r=12.0)
+    >>> config = Configuration.of(1, [((-1, 1), noise)], eps_central=0.9)
+    >>> config
+    <Configuration max_value=1 atoms=1 eps_central=0.9 dimension=1 noise_messages=621.37>
+    >>> round(config.mse, 2)
+    2.31
     """
 
     family: Family
@@ -66,7 +82,29 @@ class Configuration:
         eps_central: float,
         dimension: int = 1,
     ) -> Configuration:
-        """An atom listed more than once carries the sum of the listed noises."""
+        """A configuration from a list of atoms.
+
+        Args:
+            max_value: Inputs are the integers 0..max_value.
+            atoms: Atoms with their noise; an atom that is listed more than once carries the sum of
+                the listed noises.
+            eps_central: The privacy loss that the central noise alone has for a change by
+                max_value.
+            dimension: More than 1 for vectors with at most one non-zero coordinate.
+
+        Returns:
+            The configuration.
+
+        Raises:
+            InvalidFamily: If the atoms do not protect every input.
+            InvalidParameter: If a number is outside its domain.
+            TooLarge: If an atom is listed too often with different p.
+
+        >>> noise = NegativeBinomial(r=12.0, p=0.98)
+        >>> twice = Configuration.of(1, [((-1, 1), noise), ((1, -1), noise)], eps_central=0.9)
+        >>> twice.noise[-1, 1]
+        NoiseSum(NB(r=24, p=0.98))
+        """
         parts: dict[Atom, list[NegativeBinomial]] = {}
         for elements, noise in atoms:
             parts.setdefault(atom(elements), []).append(noise)
@@ -74,29 +112,36 @@ class Configuration:
         noise_of = {elements: _sum(elements, listed) for elements, listed in parts.items()}
         return Configuration(family, noise_of, eps_central, dimension)
 
+    def __repr__(self) -> str:
+        return (
+            f"<Configuration max_value={self.max_value} atoms={len(self.noise)} "
+            f"eps_central={self.eps_central:.6g} dimension={self.dimension} "
+            f"noise_messages={self.noise_messages:.6g}>"
+        )
+
     @property
     def max_value(self) -> int:
         return self.family.max_value
 
     @property
     def step(self) -> float:
-        """eps_central / max_value, the loss of a change by one in the sum."""
+        """eps_central / max_value, the privacy loss of a change of the sum by one."""
         return self.eps_central / self.max_value
 
     @property
     def noise_messages(self) -> float:
-        """2 E[central] + sum of |s| E[D^s], over all users and coordinates."""
+        """Expected number, 2 E[central] + sum of |s| E[D^s], over all users and coordinates."""
         atoms = math.fsum(len(s) * noise.mean for s, noise in self.noise.items())
         return self.dimension * (2 / math.expm1(self.step) + atoms)
 
     @property
     def mse(self) -> float:
-        """The variance of the sum's Discrete Laplace noise, in every coordinate."""
+        """Mean squared error of the sum, in every coordinate: its noise is Discrete Laplace."""
         return discrete_laplace_variance(self.step)
 
 
 def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
-    """Noises with the same p become one where the sum of their r is a double."""
+    """The sum of noises; those with the same p are merged if the sum of their r is a double."""
     if len(listed) == 1:
         return NoiseSum.of(listed)
     by_p: dict[float, list[float]] = {}
@@ -117,12 +162,39 @@ def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
 
 
 def load(path: Path) -> Configuration:
-    """Read a configuration file; every error is an AccountingError that names the cause."""
+    """Read a configuration file.
+
+    Args:
+        path: A JSON file as ``loads`` takes it.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        AccountingError: If the file cannot be read or is not a configuration; the error names the
+            file and the cause.
+    """
     return loads(strict_json.read_text(path), source=str(path))
 
 
 def loads(text: str, *, source: str = "the configuration") -> Configuration:
-    """Parse the JSON text of a configuration."""
+    """Parse the JSON text of a configuration.
+
+    Args:
+        text: A JSON object with max_value, eps_central and atoms; dimension, eps, delta and n are
+            optional.
+        source: What errors call the text.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        AccountingError: If the text is not a configuration; the error names the cause.
+
+    >>> atoms = '[{"atom": [-1, 1], "r": 12.0, "p": 0.98}]'
+    >>> loads('{"max_value": 1, "eps_central": 0.9, "atoms": ' + atoms + '}').max_value
+    1
+    """
     data = strict_json.parse(text, source=source)
     with blaming(source):
         return Proposal.of(data).configuration()
@@ -130,7 +202,7 @@ def loads(text: str, *, source: str = "the configuration") -> Configuration:
 
 @contextmanager
 def blaming(source: str) -> Iterator[None]:
-    """Errors inside name the file that they are about."""
+    """Prefix errors with the file that they are about."""
     try:
         yield
     except AccountingError as error:
@@ -139,9 +211,20 @@ def blaming(source: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a configuration file says, number by number; it may leave messages without noise.
+    """The content of a configuration file, which may leave messages without noise.
 
-    Doubles are taken as the exact numbers they are; r = 0 or p = 0 is no noise.
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+        atoms: Atoms with r and p of their noise, as exact doubles; r = 0 or p = 0 is no noise.
+        eps_central: The privacy loss that the central noise alone has for a change by max_value.
+        eps: The eps of the claimed guarantee, if there is one.
+        delta: The delta of the claimed guarantee, if there is one.
+        n: Number of users, if it is given.
+        dimension: More than 1 for vectors with at most one non-zero coordinate.
+
+    >>> proposal = Proposal(1, (((-1, 1), 12.0, 0.98),), 0.9, eps=1.0, delta=1e-6, n=1000)
+    >>> proposal.configuration().max_value
+    1
     """
 
     max_value: int
@@ -154,7 +237,22 @@ class Proposal:
 
     @staticmethod
     def of(data: Any) -> Proposal:
-        """From decoded JSON, with nothing unknown in it."""
+        """Check decoded JSON.
+
+        Args:
+            data: The decoded JSON object of a configuration file.
+
+        Returns:
+            The proposal.
+
+        Raises:
+            InvalidConfiguration: If keys are missing or unknown, or have values of a wrong type.
+            InvalidFamily: If an atom is not a zero-sum multiset of integers.
+            InvalidParameter: If a number is outside its domain.
+
+        >>> Proposal.of({"max_value": 1, "eps_central": 0.9, "atoms": [], "n": 1000}).n
+        1000
+        """
         if not isinstance(data, dict):
             raise InvalidConfiguration("expected a JSON object with " + ", ".join(sorted(_KEYS)))
         unknown = sorted(set(data) - _KEYS)
@@ -171,17 +269,17 @@ class Proposal:
             raise InvalidConfiguration(f"'atoms' must be a list, not {data['atoms']!r:.80}")
         eps, delta, n = (data.get(key) for key in ("eps", "delta", "n"))
         return Proposal(
-            whole("max_value", data["max_value"], least=1),
-            tuple(_entry(i, entry) for i, entry in enumerate(data["atoms"])),
-            positive("eps_central", data["eps_central"]),
-            None if eps is None else not_negative("eps", eps),
-            None if delta is None else probability("delta", delta),
-            None if n is None else whole("n", n, least=1),
-            dimension_of(data.get("dimension", 1)),
+            max_value=whole("max_value", data["max_value"], least=1),
+            atoms=tuple(_entry(i, entry) for i, entry in enumerate(data["atoms"])),
+            eps_central=positive("eps_central", data["eps_central"]),
+            eps=None if eps is None else not_negative("eps", eps),
+            delta=None if delta is None else probability("delta", delta),
+            n=None if n is None else whole("n", n, least=1),
+            dimension=dimension_of(data.get("dimension", 1)),
         )
 
     def configuration(self) -> Configuration:
-        """For the evaluators, which need noise everywhere."""
+        """The configuration for the evaluators, which need noise on every atom."""
         atoms = []
         for elements, r, p in self.atoms:
             positive(f"r of atom {list(elements)}", r)

@@ -1,4 +1,4 @@
-"""Numbers that several rooms need: bits of a message, and the variance of the central noise."""
+"""Costs that several modules need: bits of a message, and the variance of the central noise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def bits_per_message(symbols: int) -> int:
-    """Bits that tell so many symbols apart; at least one.
+    """Bits that distinguish this many symbols; at least one.
 
     >>> [bits_per_message(symbols) for symbols in (2, 3, 4, 5)]
     [1, 2, 2, 3]

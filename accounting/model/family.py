@@ -1,4 +1,4 @@
-"""Atom families and the change of basis (exact_view.md, section 1).
+"""Atom families and the change of basis (evaluator/exact_view.md, section 1).
 
 An atom is a zero-sum multiset of non-zero message values.  A family is *triangular* when it holds
 the atom {-1, +1} and the other values in use can be put in an order such that each value m has
@@ -28,13 +28,15 @@ from accounting.model.costs import bits_per_message
 Atom = tuple[int, ...]
 UNIT: Atom = (-1, 1)
 _LARGEST_VALUE = 100_000
+"""Largest max_value of a family that is built here."""
 LARGEST_ELEMENT = (1 << 31) - 1
+"""Largest absolute value of an element of an atom, and of an entry of a column."""
 _MOST_ENTRIES = 1 << 23
-"""Of all columns together."""
+"""Most non-zero entries of all columns together."""
 
 
 def atom(elements: Iterable[int]) -> Atom:
-    """The canonical form of a multiset: sorted.  Refuses what is not a zero-sum atom."""
+    """The sorted form of a multiset; refuses one that is not a zero-sum atom."""
     values = tuple(elements)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -54,9 +56,19 @@ def atom(elements: Iterable[int]) -> Atom:
 class Family:
     """A set of atoms that protects the inputs 0..max_value.
 
-    ``exact`` is False when there are more atoms than values: then the columns are those of one
-    triangular subfamily (an integer right inverse with zero rows for the other atoms), and what is
-    computed from them is an upper bound only.
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+        atoms: Zero-sum multisets of non-zero integers, each of them once.
+
+    Raises:
+        InvalidFamily: If the atoms are not triangular or leave a value unprotected.
+        InvalidParameter: If max_value is not a positive integer.
+
+    >>> family = Family(2, ((-1, 1), (-1, -1, 2)))
+    >>> family
+    <Family max_value=2 atoms=2 message_values=3>
+    >>> family.columns.tolist()
+    [[0, 0], [0, 0], [-2, 1]]
     """
 
     max_value: int
@@ -72,8 +84,20 @@ class Family:
             raise InvalidFamily("the atom [-1, 1] is missing: it protects the central noise")
         _ = self.basis
 
+    def __repr__(self) -> str:
+        return (
+            f"<Family max_value={self.max_value} atoms={len(self.atoms)} "
+            f"message_values={len(self.values)}>"
+        )
+
     @property
     def exact(self) -> bool:
+        """Whether there are exactly as many atoms as values in use other than +1.
+
+        If there are more, the columns are those of one triangular subfamily (an integer right
+        inverse with zero rows for the other atoms), and only upper bounds can be computed from
+        them.
+        """
         return len(self.basis) == len(self.atoms)
 
     @cached_property
@@ -89,10 +113,11 @@ class Family:
 
     @cached_property
     def basis(self) -> Mapping[int, int]:
-        """For every value in use except +1 the index of its atom, in an order of definition.
+        """The index of the atom that defines a value, for every value in use except +1.
 
-        An atom in which one value is still undefined, and occurs once, can define it.  The one with
-        the smallest column goes first, so that a value with several candidates gets the best.
+        The values are in an order of definition: an atom in which one value is still undefined, and
+        occurs once, can define it.  The atom with the smallest column goes first, so that a value
+        with several candidates gets the best.
         """
         size = {1: 0}
         basis: dict[int, int] = {}
@@ -122,7 +147,7 @@ class Family:
             for other in users[value]:
                 undefined[other].discard(value)
                 consider(other)
-        for value in range(2, self.max_value + 1):  # ends early where max_value is absurd
+        for value in range(2, self.max_value + 1):  # stops early if max_value is absurdly large
             if value not in size:
                 raise InvalidFamily(self._unprotected(value))
         for value in self.values:
@@ -141,7 +166,7 @@ class Family:
 
     @cached_property
     def sparse_columns(self) -> tuple[dict[int, int], ...]:
-        """Columns c_0..c_max_value as {atom index: entry}, zero entries left out."""
+        """The columns c_0..c_max_value as {atom index: entry}, without zero entries."""
         column: dict[int, dict[int, int]] = {0: {}, 1: {}}
         size = 0
         for value, index in self.basis.items():
@@ -163,7 +188,7 @@ class Family:
 
     @cached_property
     def columns(self) -> IntArray:
-        """The columns c_0..c_max_value as rows of an integer array, one entry per atom."""
+        """The columns c_0..c_max_value as rows of an integer array with one entry per atom."""
         dense = np.zeros((self.max_value + 1, len(self.atoms)), np.int64)
         for j, column in enumerate(self.sparse_columns):
             for index, entry in column.items():
@@ -178,7 +203,7 @@ def _rest(elements: Atom, leader: int) -> list[int]:
 
 
 def _closed(max_value: int, build: Callable[[int], Iterable[int]]) -> Family:
-    """The family {-1, +1} and ``build(m)`` for 2..max_value and every value those reach."""
+    """{-1, +1} and ``build(m)`` for 2..max_value and every value that these atoms contain."""
     max_value = whole("max_value", max_value, least=1)
     if max_value > _LARGEST_VALUE:
         raise TooLarge(f"max_value = {max_value}: families are built up to {_LARGEST_VALUE}")
@@ -200,17 +225,60 @@ def _sign(value: int) -> int:
 
 
 def halves(max_value: int) -> Family:
-    """The paper's family {m, -ceil(m/2), -floor(m/2)}, without the values that nothing reaches."""
+    """The paper's family {m, -ceil(m/2), -floor(m/2)}, for the values that are needed.
+
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+
+    Returns:
+        The family.
+
+    Raises:
+        InvalidParameter: If max_value is not a positive integer.
+        TooLarge: If max_value is above 100,000.
+
+    >>> halves(4).atoms
+    ((-1, 1), (-1, -1, 2), (-2, 1, 1), (-2, -1, 3), (-2, -2, 4))
+    """
     return _closed(max_value, lambda m: (m, -(m // 2), -(m - m // 2)))
 
 
 def ones(max_value: int) -> Family:
-    """{m, -1 x m}."""
+    """The family {m, -1 x m}: a value and that many -1.
+
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+
+    Returns:
+        The family.
+
+    Raises:
+        InvalidParameter: If max_value is not a positive integer.
+        TooLarge: If max_value is above 100,000.
+
+    >>> ones(3).atoms
+    ((-1, 1), (-1, -1, 2), (-1, -1, -1, 3))
+    """
     return _closed(max_value, lambda m: (m, *[-_sign(m)] * abs(m)))
 
 
 def radix(max_value: int, base: int) -> Family:
-    """{m, -(m // base) x base, -1 x (m mod base)}; small values by ones."""
+    """The family {m, -(m // base) x base, -1 x (m mod base)}; values below the base use ones.
+
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+        base: The base, at least 2.
+
+    Returns:
+        The family.
+
+    Raises:
+        InvalidParameter: If max_value or base is not an integer in its range.
+        TooLarge: If max_value is above 100,000.
+
+    >>> radix(5, 2).atoms[-1]
+    (-2, -2, -1, 5)
+    """
     base = whole("base", base, least=2)
 
     def build(m: int) -> Iterable[int]:
@@ -224,9 +292,24 @@ def radix(max_value: int, base: int) -> Family:
 
 
 def hubs(max_value: int, spacing: int | None = None) -> Family:
-    """m = a k + b is {m, -a k, -b}; the hub -a k is {-a k, a x k}; small values by ones.
+    """A family with hubs at multiples of a spacing a.
 
-    ``spacing`` is a, by default the rounded square root of max_value.
+    The atom of m = a k + b is {m, -a k, -b}, that of the hub -a k is {-a k, a x k}, and values up
+    to a use ones.
+
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+        spacing: The spacing a, at least 2; by default the rounded square root of max_value.
+
+    Returns:
+        The family.
+
+    Raises:
+        InvalidParameter: If max_value or spacing is not an integer in its range.
+        TooLarge: If max_value is above 100,000.
+
+    >>> hubs(9).atoms[-3:]
+    ((-6, -2, 8), (-9, 9), (-9, 3, 3, 3))
     """
     top = whole("max_value", max_value, least=1)
     a = whole("spacing", spacing if spacing is not None else max(2, round(math.sqrt(top))), least=2)
@@ -243,9 +326,23 @@ def hubs(max_value: int, spacing: int | None = None) -> Family:
 
 
 def greedy(max_value: int, sizes: Iterable[int]) -> Family:
-    """Hubs at the given sizes, used greedily: m takes the largest hubs first, the rest in ones.
+    """A family with hubs at given sizes: m takes the largest hubs first, and the rest in ones.
 
-    The hub -h is {-h, 1 x h}.
+    The atom of the hub -h is {-h, 1 x h}.
+
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+        sizes: The sizes of the hubs, each between 2 and max_value.
+
+    Returns:
+        The family.
+
+    Raises:
+        InvalidParameter: If max_value or a size is not an integer in its range.
+        TooLarge: If max_value is above 100,000.
+
+    >>> greedy(4, [3]).atoms
+    ((-1, 1), (-1, -1, 2), (-3, 3), (-3, 1, 1, 1), (-3, -1, 4))
     """
     hubs_down = sorted({whole("hub", size, least=2) for size in sizes}, reverse=True)
     if hubs_down and hubs_down[0] > max_value:

@@ -1,7 +1,7 @@
-"""What is proved: a mechanism whose every parameter is an exact number.
+"""What proofs are about: a mechanism all of whose parameters are exact numbers.
 
-A negative binomial is given by p and either its event rate lambda (compound Poisson:
-Poisson(lambda) events, each a logarithmic(p) count; r = -lambda / log(1 - p) follows) or r itself.
+A negative binomial is given by p and either r or its event rate lambda: as a compound Poisson law,
+it is the sum of Poisson(lambda) many logarithmic(p) counts, with r = -lambda / log(1 - p).
 """
 
 from __future__ import annotations
@@ -15,32 +15,41 @@ from flint import arb
 from accounting.base.balls import ball, precision
 from accounting.base.errors import TooLarge
 from accounting.model.change import Change, every_change
+from accounting.model.proof_types import MOST_PARTS
 
 Atom = tuple[int, ...]
 _ROUNDING = 2.0**-60
+"""Distance of a share from 1 that rounding of its rate explains."""
 _FINE = 1024
-"""Bits for the share, so that its distance from 1 is its own and not that of the arithmetic."""
-MOST_PARTS = 64
-"""Negative binomials with different p on one atom."""
+"""Bits for the share, so that its distance from 1 is not an artifact of the arithmetic."""
 
 
 @dataclass(frozen=True)
 class ExactNoise:
-    """NB(r, p) by its event rate, or by r where no rate is given."""
+    """NB(r, p), given by its event rate, or by r if there is no rate.
+
+    Args:
+        p: The parameter p, between 0 and 1.
+        rate: The event rate -r log(1 - p).
+        r: The parameter r; needed if there is no rate.
+
+    >>> ExactNoise(p=Fraction(1, 2), r=Fraction(12)).shape()
+    12.0000000000000
+    """
 
     p: Fraction
     rate: Fraction | None = None
     r: Fraction | None = None
 
     def shape(self) -> arb:
-        """r, as a ball."""
+        """The parameter r, as a ball."""
         if self.rate is not None:
             return -ball(self.rate) / (1 - ball(self.p)).log()
         assert self.r is not None
         return ball(self.r)
 
     def plus(self, other: ExactNoise) -> ExactNoise:
-        """The sum of this noise and an independent one with the same p, given in the same way."""
+        """The sum of this noise and an independent one; p, and how r is given, must agree."""
         assert self.p == other.p
         if self.rate is not None and other.rate is not None:
             return replace(self, rate=self.rate + other.rate)
@@ -49,16 +58,16 @@ class ExactNoise:
         return replace(self, r=self.r + other.r)
 
     def thinned(self, fraction: Fraction) -> ExactNoise:
-        """The noise of this fraction of the users: rate and r shrink alike."""
+        """The noise of this fraction of the users, which multiplies the rate and r."""
         rate = None if self.rate is None else self.rate * fraction
         return replace(self, rate=rate, r=None if self.r is None else self.r * fraction)
 
 
 def noises(listed: Iterable[tuple[Atom, ExactNoise | None]]) -> dict[Atom, tuple[ExactNoise, ...]]:
-    """The noise of every atom; None is no noise.
+    """The noise of every atom; None means no noise.
 
-    An atom listed more than once carries the sum of the listed noises: those with the same p are
-    one negative binomial, whose r, or rate, is the sum.
+    An atom that is listed more than once carries the sum of the listed noises; those with the same
+    p are merged into one negative binomial, whose r or rate is the sum.
     """
     found: dict[Atom, dict[tuple[Fraction, bool], ExactNoise]] = {}
     for atom, noise in listed:
@@ -79,8 +88,17 @@ def noises(listed: Iterable[tuple[Atom, ExactNoise | None]]) -> dict[Atom, tuple
 class ExactCentral:
     """The noise on +1 and on -1, each NB(share, q).
 
-    q = p where p is given, otherwise e^{-step}.  share = -rate / log(1 - q), or 1 where no rate is
-    given, times the fraction of the users who add noise.
+    q is p if it is given, and e^{-step} otherwise.  The share is -rate / log(1 - q), or 1 if no
+    rate is given, times the fraction of the users who add noise.
+
+    Args:
+        p: The parameter q.
+        step: The loss -log q; needed if p is not given.
+        rate: The event rate of each of the two noises.
+        fraction: Fraction of the users who add noise.
+
+    >>> ExactCentral(step=Fraction(9, 10)).thinned(Fraction(3, 4)).share()
+    0.750000000000000
     """
 
     p: Fraction | None = None
@@ -89,14 +107,14 @@ class ExactCentral:
     fraction: Fraction = Fraction(1)
 
     def loss(self) -> arb:
-        """-log q: the loss of a change by one in the sum."""
+        """-log q, the privacy loss of a change of the sum by one."""
         if self.p is not None:
             return -ball(self.p).log()
         assert self.step is not None
         return ball(self.step)
 
     def share(self) -> arb:
-        """r of the noise that the honest users add together."""
+        """The parameter r of the noise that all honest users add together."""
         with precision(_FINE):
             share = ball(self.fraction)
             if self.rate is None:
@@ -104,16 +122,16 @@ class ExactCentral:
             return -share * ball(self.rate) / (1 - (-self.loss()).exp()).log()
 
     def deviation(self) -> arb:
-        """The distance in total variation of both noises together from NB(1, q) x NB(1, q).
+        """A bound on the total variation distance of both noises from NB(1, q) x NB(1, q).
 
-        NB(r, q) has Poisson(-r log(1 - q)) events, and two Poisson laws are at most as far apart as
-        their rates.
+        NB(r, q) has Poisson(-r log(1 - q)) events, and the distance of two Poisson laws is at most
+        the difference of their rates.
         """
         with precision(_FINE):
             return 2 * abs(self.share() - 1) * -(1 - (-self.loss()).exp()).log()
 
     def whole(self) -> bool:
-        """Whether the share is 1 up to rounding, so that the deviation may be counted for it."""
+        """Whether the share is 1 up to rounding, so that the deviation covers the difference."""
         with precision(_FINE):
             return bool(abs(self.share() - 1) < _ROUNDING)
 
@@ -125,9 +143,17 @@ class ExactCentral:
 class Mechanism:
     """Inputs 0..max_value, independent noise on every atom, and the central noise.
 
-    An atom with an empty tuple has no noise.  Nothing is assumed about the set of atoms.  With
-    ``dimension`` > 1 the inputs are vectors with at most one non-zero coordinate, and every
-    coordinate has all this noise of its own.
+    Args:
+        max_value: Inputs are the integers 0..max_value.
+        atoms: The noises whose sum each atom carries, none if the tuple is empty.  Nothing is
+            assumed about the set of atoms.
+        central: The noise on +1 and -1.
+        dimension: More than 1 for vectors with at most one non-zero coordinate; every coordinate
+            has independent noise.
+
+    >>> noise = ExactNoise(p=Fraction(24, 25), r=Fraction(12))
+    >>> Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10)))
+    <Mechanism max_value=1 atoms=1 dimension=1 central_loss=0.9>
     """
 
     max_value: int
@@ -135,21 +161,27 @@ class Mechanism:
     central: ExactCentral
     dimension: int = 1
 
+    def __repr__(self) -> str:
+        return (
+            f"<Mechanism max_value={self.max_value} atoms={len(self.atoms)} "
+            f"dimension={self.dimension} central_loss={float(self.central.loss().mid()):.6g}>"
+        )
+
     @property
     def coordinates(self) -> int:
-        """How many coordinates the change of one input touches at most."""
+        """The most coordinates that the change of one input touches."""
         return min(self.dimension, 2)
 
     def changes(self) -> list[Change]:
-        """Everything that one user can change."""
+        """All changes that one user can make."""
         return every_change(max_value=self.max_value, dimension=self.dimension)
 
     def deviation(self, eps: float, releases: int) -> arb:
-        """What the central noise's distance from NB(1, q) may add to delta(eps)."""
+        """The most that the distance of the central noise from NB(1, q) changes delta(eps)."""
         return (1 + ball(eps).exp()) * self.central.deviation() * releases * self.coordinates
 
     def thinned(self, fraction: Fraction) -> Mechanism:
-        """What is left when only this fraction of the users adds noise."""
+        """The mechanism in which only this fraction of the users adds noise."""
         atoms = {
             atom: tuple(part.thinned(fraction) for part in parts)
             for atom, parts in self.atoms.items()

@@ -1,10 +1,10 @@
 """The negative binomial NB(r, p): mass C(k + r - 1, k) (1 - p)^r p^k at k = 0, 1, 2, ...
 
 Error bound: every function below returns the double nearest to the true value or one of its two
-neighbours, that is, a relative error of at most 2^-52, for every r and p that are doubles in the
-domain (the range that matters here is 1e-3 <= r <= 1e5, 1e-9 <= p <= 1 - 1e-9).  Ball arithmetic
-(python-flint) makes that a proof: the precision rises until the ball is small enough.  Values
-below the smallest double come back as 0.0 from pmf and sf, and exactly from log_pmf.
+neighbors, that is, a relative error of at most 2^-52, for all doubles r and p in the domain (the
+range that matters here is 1e-3 <= r <= 1e5, 1e-9 <= p <= 1 - 1e-9).  This is proven by ball
+arithmetic (python-flint): the precision rises until the ball is small enough.  Probabilities below
+the smallest double are 0.0 in pmf, cdf and sf; log_pmf has no such limit.
 """
 
 from __future__ import annotations
@@ -21,12 +21,26 @@ if TYPE_CHECKING:
     from flint import arb
 
 _PRECISIONS = (128, 192, 256, 512, 1024)
+"""Bits of working precision that are tried one after the other."""
 _SERIES_UP_TO_R = 1000.0
+"""Largest r for which python-flint's incomplete beta function is used; a rule of thumb."""
 
 
 @dataclass(frozen=True)
 class NegativeBinomial:
-    """NB(r, p), with r > 0 and 0 < p < 1 taken as the exact doubles."""
+    """The law NB(r, p), whose parameters are exactly these doubles.
+
+    Args:
+        r: The parameter r > 0, not necessarily an integer.
+        p: The parameter p, strictly between 0 and 1.
+
+    Raises:
+        InvalidParameter: If r or p is outside its domain.
+
+    >>> noise = NegativeBinomial(r=4.0, p=0.75)
+    >>> noise.mean, noise.variance
+    (12.0, 48.0)
+    """
 
     r: float
     p: float
@@ -37,6 +51,21 @@ class NegativeBinomial:
 
     @staticmethod
     def from_mean(*, mean: float, r: float) -> NegativeBinomial:
+        """The law with this mean and this r.
+
+        Args:
+            mean: The mean r p / (1 - p), greater than 0.
+            r: The parameter r > 0.
+
+        Returns:
+            NB(r, mean / (mean + r)), with p rounded to a double.
+
+        Raises:
+            InvalidParameter: If the mean or r is outside its domain.
+
+        >>> NegativeBinomial.from_mean(mean=12.0, r=4.0)
+        NegativeBinomial(r=4.0, p=0.75)
+        """
         mean, r = positive("mean", mean), positive("r", r)
         return NegativeBinomial(r=r, p=mean / (mean + r))
 
@@ -49,28 +78,60 @@ class NegativeBinomial:
         return self.r * self.p / (1 - self.p) ** 2
 
     def pmf(self, k: int) -> float:
-        """Pr[Z = k]."""
+        """The probability Pr[Z = k], which is 0 for k < 0.
+
+        >>> NegativeBinomial(1.0, 0.5).pmf(2)
+        0.125
+        """
         return self._rounded(lambda: self._log_mass(_index(k)).exp()) if k >= 0 else 0.0
 
     def log_pmf(self, k: int) -> float:
-        """log Pr[Z = k]; minus infinity for k < 0."""
+        """The logarithm of Pr[Z = k], which is minus infinity for k < 0.
+
+        >>> NegativeBinomial(1.0, 0.5).log_pmf(0)
+        -0.6931471805599453
+        """
         return self._rounded(lambda: self._log_mass(_index(k))) if k >= 0 else -math.inf
 
     def log_ratio(self, k: int, shift: int) -> float:
-        """The privacy loss log f(k) - log f(k + shift) of the outcome k."""
+        """The privacy loss log f(k) - log f(k + shift) of the outcome k.
+
+        Args:
+            k: The outcome, at least 0.
+            shift: By how much the other law is shifted.
+
+        Returns:
+            The loss; infinity if k + shift < 0.
+
+        Raises:
+            InvalidParameter: If k is negative.
+
+        >>> NegativeBinomial(1.0, 0.5).log_ratio(3, shift=1)
+        0.6931471805599453
+        """
         k = _index(k)
         if k + shift < 0:
             return math.inf
         return 0.0 if shift == 0 else self._rounded(lambda: self._log_ratio(k, shift))
 
     def sf(self, k: int) -> float:
-        """The upper tail Pr[Z >= k], the regularised incomplete beta function I_p(k, r)."""
+        """The upper tail Pr[Z >= k], the regularized incomplete beta function I_p(k, r).
+
+        Unlike in scipy, k itself is included.
+
+        >>> NegativeBinomial(1.0, 0.5).sf(2)
+        0.25
+        """
         if k <= 0:
             return 1.0
         return self._rounded(lambda: self._tail(_index(k), upper=True))
 
     def cdf(self, k: int) -> float:
-        """The lower tail Pr[Z <= k], accurate also when it is tiny."""
+        """The lower tail Pr[Z <= k], accurate even if it is tiny.
+
+        >>> NegativeBinomial(1.0, 0.5).cdf(2)
+        0.875
+        """
         if k < 0:
             return 0.0
         return self._rounded(lambda: self._tail(_index(k) + 1, upper=False))
@@ -87,7 +148,7 @@ class NegativeBinomial:
         return small if upper == small_side_is_upper else 1 - small
 
     def _sum_up(self, k: int) -> arb:
-        """Pr[Z >= k]: the ratio of neighbouring masses stays below max(p, p (k + r)/(k + 1))."""
+        """Pr[Z >= k]: the ratio of neighboring masses stays below max(p, p (k + r)/(k + 1))."""
         from flint import arb
 
         r, p = arb(self.r), arb(self.p)
@@ -100,8 +161,8 @@ class NegativeBinomial:
         return total + term / (1 - ratio) * arb("0.5 +/- 0.5")
 
     def _sum_down(self, k: int) -> arb:
-        """Pr[Z <= k]: going down, the ratio i/(p (i - 1 + r)) of neighbouring masses decreases
-        when r >= 1; when r < 1 the sum is taken to its end."""
+        """Pr[Z <= k]: going down, the ratio i/(p (i - 1 + r)) of neighboring masses decreases
+        if r >= 1; if r < 1 all terms are added."""
         from flint import arb
 
         r, p = arb(self.r), arb(self.p)
@@ -116,11 +177,11 @@ class NegativeBinomial:
         return total + term / (1 - ratio) * arb("0.5 +/- 0.5")
 
     def _integral(self, k: int, *, upper: bool) -> arb:
-        """The tail next to the bulk, as the incomplete beta function I_p(k, r) or its complement.
+        """A tail that begins near the mean, as the incomplete beta function or its complement.
 
         I_p(k, r) = 1/B(k, r) * integral from -log p to infinity of e^{-ks} (1 - e^{-s})^{r-1} ds.
-        For r > 1 the logarithm of the integrand is concave with its peak at log(1 + (r - 1)/k); a
-        cut at 15 standard deviations leaves a remainder that is bounded by a geometric tail.
+        For r > 1 the logarithm of the integrand is concave with its peak at log(1 + (r - 1)/k); the
+        remainder beyond a cut at 15 standard deviations is bounded by a geometric tail.
         """
         from flint import acb, arb
 
@@ -166,8 +227,8 @@ class NegativeBinomial:
         return self._log_mass(k) - self._log_mass(k + shift)
 
     def _rounded(self, evaluate: Callable[[], arb]) -> float:
-        """Raise the precision until the ball determines the double to within one neighbour."""
-        from accounting.base.precision import precision
+        """Raise the precision until the ball determines the double to within one neighbor."""
+        from accounting.base.balls import precision
 
         for bits in _PRECISIONS:
             with precision(bits):

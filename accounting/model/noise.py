@@ -1,8 +1,8 @@
-"""Noise on one atom: a sum of independent negative binomials, tabulated with error bounds.
+"""Noise on one atom: a sum of independent negative binomials.
 
-The rest of the package asks of a noise only what this module offers: a table of masses and their
-logarithms with error bounds, a bound on the tail, the supremum of the loss of a shift, and moments.
-Another infinitely divisible noise is another class with these members.
+The rest of the package needs only this of a noise: moments, a bound on the tail, and the supremum
+of the loss of a shift; tables of masses are in evaluator/noise_tables.py.  Another infinitely
+divisible noise would be another class with these members.
 """
 
 from __future__ import annotations
@@ -14,22 +14,36 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 from accounting.base.deadline import check_time
 from accounting.base.errors import InvalidParameter
 from accounting.model.negative_binomial import NegativeBinomial
 
-UNIT_ROUNDOFF = 2.0**-53
+__all__ = ["UNIT_ROUNDOFF", "NoiseSum"]
+
 _SLACKS = np.geomspace(0.999, 1e-4, 32)
+"""Tilts t that are tried in Chernoff's bound, as (1 - p_max t) / (1 - p_max)."""
+_MOST_SHOWN = 3
+"""Parts that ``repr`` lists."""
 _LONGEST_PRODUCT = 100_000
+"""Largest shift whose loss is bounded by a product with as many terms."""
 
 
 @dataclass(frozen=True)
 class NoiseSum:
     """The sum of independent negative binomials.
 
-    ``p_ulps`` bounds the relative distance, in units of 2^-53, of every true p from the double
-    that stands for it: 0 for parameters that are doubles by definition.
+    Args:
+        parts: The negative binomials.
+        p_ulps: A bound on the relative distance, in units of 2^-53, of every true p from the double
+            that stands for it: 0 for parameters that are doubles by definition.
+
+    Raises:
+        InvalidParameter: If there are no parts, or r or p is outside the range of the evaluators.
+
+    >>> noise = NoiseSum.of([NegativeBinomial(12.0, 0.75), NegativeBinomial(4.0, 0.75)])
+    >>> noise, noise.mean
+    (NoiseSum(NB(r=12, p=0.75) + NB(r=4, p=0.75)), 48.0)
     """
 
     parts: tuple[NegativeBinomial, ...]
@@ -46,6 +60,7 @@ class NoiseSum:
 
     @staticmethod
     def of(parts: NegativeBinomial | Iterable[NegativeBinomial]) -> NoiseSum:
+        """The sum of one or several negative binomials."""
         return NoiseSum((parts,) if isinstance(parts, NegativeBinomial) else tuple(parts))
 
     @property
@@ -80,7 +95,7 @@ class NoiseSum:
         return log_t[usable] * (1 - 1e-12), (log_moment + margin)[usable]
 
     def tail_bound(self, n: int) -> float:
-        """An upper bound of Pr[Z >= n] (Markov's inequality for t^Z; floating_point.md, F2)."""
+        """An upper bound on Pr[Z >= n] (Markov's inequality for t^Z; floating_point.md, F2)."""
         log_t, log_moment = self._chernoff
         exponent = log_moment - n * log_t
         exponent += 8 * UNIT_ROUNDOFF * (np.abs(log_moment) + n * log_t)
@@ -92,7 +107,7 @@ class NoiseSum:
         return max(2, math.ceil(float(((log_moment - math.log(tail)) / log_t).min())) + 1)
 
     def largest_loss(self, shift: int) -> float:
-        """An upper bound of sup_z log f(z) - log f(z + shift) (exact_view.md, Lemma 5).
+        """An upper bound on sup_z log f(z) - log f(z + shift) (exact_view.md, Lemma 5).
 
         Infinite for a negative shift, because f(0) > 0.
         """
@@ -115,6 +130,10 @@ class NoiseSum:
                 + (8 + self.p_ulps * shift + 2 * shift) * UNIT_ROUNDOFF * (1 + size),
             )
         return best
+
+    def __repr__(self) -> str:
+        many = len(self.parts) > _MOST_SHOWN
+        return f"NoiseSum({f'{len(self.parts)} parts, mean={self.mean:.6g}' if many else self})"
 
     def __str__(self) -> str:
         return " + ".join(f"NB(r={part.r:.6g}, p={part.p:.9g})" for part in self.parts)

@@ -1,4 +1,4 @@
-"""What is to be guaranteed, for whom: the one type for (n, eps, delta, max_value)."""
+"""What is to be guaranteed, and for whom."""
 
 from __future__ import annotations
 

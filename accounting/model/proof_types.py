@@ -1,7 +1,7 @@
-"""The vocabulary of proofs: tiers, methods and gaps, without any code that proves.
+"""The vocabulary of proofs: tiers, methods, gaps and limits, without any code that proves.
 
-Parameter files name the methods, and clients read parameter files, so these names must not bring
-an evaluator with them.
+Parameter files name the methods, and clients read parameter files, so importing these names must
+not import an evaluator.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 Tier = Literal["auto", "ball", "mixed", "fast", "light"]
-"""How much of a proof is done in ball arithmetic; ``accounting.proof.prove`` says what each is."""
+"""How much of a proof is done in ball arithmetic; ``accounting.proof.prove`` explains each."""
 
 BALL = "ball"
 BALL_2D = "ball, central noise as a two-dimensional table of doubles with error bounds"
@@ -18,10 +18,12 @@ FAST = "fast"
 """Methods by which the bound of a change was proved, as certificates name them."""
 
 GAP = 1e-4
-"""Relative gap between the two bounds to which a proof is refined by default."""
+"""Default relative gap between the two bounds of a proof."""
 LOOSE = 1e-2
 """Relative gap that is enough once a claim is decided, unless a smaller one is cheap."""
 MOST_RELEASES = 10_000
-"""Releases in which the changes of one user may differ arbitrarily."""
+"""Most releases in which the changes of one user may differ arbitrarily."""
+MOST_PARTS = 64
+"""Most negative binomials whose sum is the noise of one atom."""
 LARGEST_VALUE = 4096
-"""The largest max_value whose changes are evaluated all together: they must fit into memory."""
+"""Largest max_value whose changes are all evaluated at once: they must fit into memory."""

@@ -1,8 +1,8 @@
 """The integer columns of a family, by peeling, and the values that no noise protects.
 
 An atom in which exactly one value is still undefined, and occurs once, defines that value.  This is
-any order of elimination in which every pivot is 1, so it accepts every triangular family without
-looking at magnitudes.
+elimination in any order in which every pivot is 1, so every triangular family is accepted, whatever
+the magnitudes of its values.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from accounting.notary.processes import in_a_process
 
 UNIT: Atom = (-1, 1)
 _MOST_VALUES = 2000
-"""Of a family whose kernel is computed: the matrix is dense."""
+"""Most values of a family whose kernel is computed: the matrix is dense."""
 _QUICK_VALUES = 200
-"""Up to which that takes no time."""
+"""Number of values up to which the kernel takes no noticeable time."""
 _MOST_ENTRIES = 1 << 23
-"""Of all columns together."""
+"""Most non-zero entries of all columns together."""
 Column = dict[Atom, int]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """c_0..c_max_value; ``exact`` if the atoms are as many as the values in use besides +1."""
+    """c_0..c_max_value; ``exact`` if there are as many atoms as values in use other than +1."""
 
     of_input: tuple[Column, ...]
     exact: bool
@@ -72,7 +72,7 @@ def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
             open_values[other_atom].discard(value)
             if len(open_values[other_atom]) == 1:
                 ready.append(other_atom)
-    for value in range(2, max_value + 1):  # ends early where max_value is absurd
+    for value in range(2, max_value + 1):  # stops early if max_value is absurdly large
         if value not in found:
             raise _undefined(value)
     used = {-1, *range(2, max_value + 1), *users} - {1}
@@ -84,13 +84,13 @@ def columns(max_value: int, atoms: Iterable[Atom]) -> Columns:
 
 def _undefined(value: int) -> Undecided:
     return Undecided(
-        f"value {value} has no atom of its own: none contains it once besides +1 and values that "
-        f"have one; add {value} with {abs(value)} x {-1 if value > 0 else 1}"
+        f"value {value} has no atom of its own: none contains it once and otherwise only +1 and "
+        f"values that have one; add {value} with {abs(value)} x {-1 if value > 0 else 1}"
     )
 
 
-def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
-    """An input whose message some linear statistic, untouched by all noise, gives away.
+def revealed_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
+    """An input that some linear statistic reveals because no noise affects it.
 
     Such a statistic g vanishes on every atom and on +1 and -1 (the central noise) and not on the
     input: the views with and without it have disjoint supports, so delta = 1 for (value, 0).
@@ -110,11 +110,11 @@ def silent_value(max_value: int, atoms: Iterable[Atom]) -> int | None:
             if value in row:
                 matrix[i, row[value]] += 1
 
-    def seen_alone() -> int | None:
+    def revealed() -> int | None:
         kernel, dimension = matrix.nullspace()
         for value in range(2, max_value + 1):
             if any(kernel[row[value], k] != 0 for k in range(dimension)):
                 return value
         return None
 
-    return seen_alone() if len(values) < _QUICK_VALUES else in_a_process(seen_alone)
+    return revealed() if len(values) < _QUICK_VALUES else in_a_process(revealed)

@@ -1,4 +1,4 @@
-"""Losses on a grid: what an outcome becomes in a proof from above and in one from below.
+"""Losses on a grid: how the outcomes of a noise enter an upper bound and a lower bound.
 
 A *factor* is a measure on the multiples of the step h: coefficient i of the polynomial is the mass
 at (base + i) h, and ``infinite`` is the mass of outcomes that the other law cannot produce.
@@ -20,12 +20,12 @@ from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.notary.tables import NoiseTable, Points
 
-_WIDEST = 2
-"""Cells over which a group is split; a loss next to a grid point may be said to span two."""
+_WIDEST_SPLIT = 2
+"""Most cells over which a group is split; a loss next to a grid point may span two."""
 MOST_CELLS = 1 << 22
-"""Of a polynomial: some hundred bytes each."""
+"""Most coefficients of a polynomial, at some hundred bytes each."""
 _MOST_RUNS = 1 << 22
-"""Of all shifts of a noise together: some hundred bytes each, too."""
+"""Most runs for all shifts of a noise together, at some hundred bytes each."""
 
 
 class TooFine(TooLarge):
@@ -33,7 +33,7 @@ class TooFine(TooLarge):
 
     @staticmethod
     def check(cells: int) -> None:
-        """Before they are allocated."""
+        """Refuse a polynomial of this many cells before it is allocated."""
         if cells > MOST_CELLS:
             raise TooFine(
                 f"the losses spread over {cells:,} grid cells, more than {MOST_CELLS:,}; ask for "
@@ -51,10 +51,11 @@ class Factor:
 
     @property
     def top(self) -> int:
-        """The largest index that may carry mass; every loss is at most top * h or +infinity."""
+        """The largest index with mass: every finite loss is at most top * h."""
         return self.base + self.poly.length() - 1
 
     def times(self, other: Factor) -> Factor:
+        """The law of the sum of two independent losses."""
         infinite = 1 - (1 - self.infinite) * (1 - other.infinite)
         return Factor(self.base + other.base, self.poly * other.poly, infinite)
 
@@ -65,7 +66,7 @@ class Factor:
         return Factor(self.base * exponent, self.poly**exponent, infinite)
 
     def above(self, index: int) -> Factor:
-        """Without the mass below an index that cannot matter (notary.md, section 4)."""
+        """Without the mass below an index where it cannot matter (notary.md, section 4)."""
         drop = min(max(0, index - self.base), self.poly.length())
         if drop == 0:
             return self
@@ -86,10 +87,10 @@ def measure(masses: Mapping[int, arb], infinite: arb) -> Factor:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs u..v of consecutive outcomes of a noise, by the cell of their loss under one shift.
+    """Runs of consecutive outcomes start[i]..end[i] of a noise whose losses share a grid cell.
 
-    A plan only: whatever it says, the bounds below hold.  Outcomes after ``last`` are not in the
-    table.
+    This is only a plan: the bounds below hold whatever it says.  Outcomes after ``last`` are not in
+    the table.
     """
 
     shift: int
@@ -100,6 +101,7 @@ class Runs:
     last: int
 
     def points(self) -> IntArray:
+        """The outcomes at which masses or partial sums are needed."""
         ends = np.concatenate(
             [self.start, self.start - 1, self.end, [self.last, max(0, -self.shift) - 1]]
         )
@@ -108,8 +110,10 @@ class Runs:
 
 
 def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monotone: bool) -> Runs:
-    """Cut the outcomes where their loss enters another cell; at most about ``clip`` of the mass is
-    beyond the cells at either end, which are merged."""
+    """Cut the outcomes where their loss enters another cell.
+
+    The outermost cells are merged, up to a mass of about ``clip`` at either end.
+    """
     first, last = max(0, -shift), len(log_mass) - 1 - max(0, shift)
     here = log_mass[first : last + 1]
     loss = here - log_mass[first + shift : last + 1 + shift]
@@ -126,7 +130,7 @@ def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monoto
         cuts[1:] = cell[1:] != cell[:-1]
     start = first + np.flatnonzero(cuts)
     end = np.append(start[1:] - 1, last)
-    return Runs(shift, start, end, low, high, last)
+    return Runs(shift=shift, start=start, end=end, bottom=low, top=high, last=last)
 
 
 @dataclass(frozen=True)
@@ -143,9 +147,9 @@ class Group:
 class Groups:
     """All outcomes of one noise under one shift.
 
-    ``certain`` is the mass of the outcomes that the other law cannot produce, ``rest`` that of the
-    outcomes after the table; losses from ``top`` on and below ``bottom`` are rare.  ``unknown`` is
-    a mass that the other law may have anywhere besides.
+    ``certain`` is the mass of the outcomes that the other law cannot produce, and ``rest`` the mass
+    of the outcomes beyond the table.  Losses below ``bottom`` or at least ``top`` are rare.
+    ``unknown`` is mass of the other law that is in no group.
     """
 
     groups: tuple[Group, ...]
@@ -170,20 +174,26 @@ def group(runs: Runs, at: Points, h: arb) -> Groups:
         low, high = min(map(floor, losses)), max(map(ceil, losses))
         found.append(
             Group(
-                at.total[v] - at.total[u - 1],
-                at.total[v + a] - at.total[max(u + a - 1, -1)],
-                low,
-                high if high > low else low + 1,
+                p=at.total[v] - at.total[u - 1],
+                q=at.total[v + a] - at.total[max(u + a - 1, -1)],
+                low=low,
+                high=high if high > low else low + 1,
             )
         )
-    certain = at.total[max(0, -a) - 1]
-    return Groups(tuple(found), runs.bottom, runs.top, certain, 1 - at.total[runs.last], arb(0))
+    return Groups(
+        tuple(found),
+        bottom=runs.bottom,
+        top=runs.top,
+        certain=at.total[max(0, -a) - 1],
+        rest=1 - at.total[runs.last],
+        unknown=arb(0),
+    )
 
 
 def dominating(groups: Groups, h: arb) -> Factor:
-    """From above: split each group between two grid points so that both masses are kept.
+    """For upper bounds: split each group between two grid points so that both masses are kept.
 
-    Losses from the top on become +infinity, losses below the bottom are raised.
+    Losses of at least the top become +infinity; losses below the bottom are raised to it.
     """
     masses: dict[int, arb] = defaultdict(lambda: arb(0))
     infinite = groups.certain + groups.rest
@@ -192,7 +202,7 @@ def dominating(groups: Groups, h: arb) -> Factor:
         if g.low >= groups.top:
             infinite += g.p
             continue
-        if g.high <= groups.bottom or g.high - g.low > _WIDEST:
+        if g.high <= groups.bottom or g.high - g.low > _WIDEST_SPLIT:
             masses[max(g.high, groups.bottom)] += g.p
             continue
         far = cell ** (g.high - g.low)
@@ -202,8 +212,8 @@ def dominating(groups: Groups, h: arb) -> Factor:
     return measure(masses, infinite)
 
 
-def labelled(groups: Groups, h: arb) -> tuple[Factor, Factor]:
-    """From below: both laws of a label, the grid point nearest to a group's log-ratio."""
+def labeled(groups: Groups, h: arb) -> tuple[Factor, Factor]:
+    """For lower bounds: both laws of a label, the grid point nearest to a group's log-ratio."""
     first: dict[int, arb] = defaultdict(lambda: arb(0))
     second: dict[int, arb] = defaultdict(lambda: arb(0))
     step = float(h.mid())
@@ -219,7 +229,7 @@ def labelled(groups: Groups, h: arb) -> tuple[Factor, Factor]:
 def grouped(
     table: NoiseTable, shifts: Iterable[int], h: arb, clip: float, log_mass: FloatArray
 ) -> dict[int, Groups]:
-    """Groups for several shifts of one noise, from one pass over its masses."""
+    """The groups for several shifts of one noise, from one pass over its masses."""
     step = float(h.mid())
     plans, count = [], 0
     for a in shifts:

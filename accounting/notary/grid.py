@@ -1,10 +1,10 @@
-"""All factors of a mechanism on one grid, built when they are asked for."""
+"""All factors of a mechanism on one grid, built on demand."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -19,21 +19,23 @@ from accounting.base.errors import TooLarge
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
-from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labelled
+from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labeled
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
+"""A dominating law for upper bounds, or the law of the labels in the first or second world."""
 _EVERYTHING = 1 << 40
+"""Grid cells below 0 that no finite loss reaches."""
 _HARDEST = 1 << 25
-"""Releases times grid cells: high powers have coefficients of very different sizes."""
+"""Most releases times grid cells: high powers have coefficients of very different sizes."""
 
 
 @dataclass(frozen=True)
 class CoordinateShift:
-    """What a change does in one coordinate: the noises of the atoms are shifted.
+    """How a change from ``before`` to ``after`` in one coordinate shifts the noises of the atoms.
 
-    The value there is ``before`` and then ``after``; ``unit_shift`` is the shift of {-1, +1}.
+    ``unit_shift`` is the shift of {-1, +1}; ``shifts`` are the other non-zero ones.
     """
 
     before: int
@@ -43,7 +45,7 @@ class CoordinateShift:
 
     @staticmethod
     def of(before: int, after: int, columns: Sequence[Column]) -> CoordinateShift:
-        """The difference of two columns."""
+        """Shifts are differences of two columns."""
         old, new = columns[before], columns[after]
         difference = {a: old.get(a, 0) - new.get(a, 0) for a in old.keys() | new.keys()}
         unit = difference.pop(UNIT, 0)
@@ -52,59 +54,67 @@ class CoordinateShift:
 
     @property
     def distance(self) -> int:
-        """How much the sum changes."""
+        """By how much the sum changes."""
         return abs(self.before - self.after)
 
     @property
     def first_shift(self) -> int:
-        """The shift b of W where the sum moves against the change (exact_view.md, Theorem 2)."""
+        """The smallest shift b of W (evaluator/exact_view.md, Theorem 2)."""
         return self.unit_shift + min(0, self.before - self.after)
 
 
 Shifts = tuple[CoordinateShift, ...]
-"""Of one coordinate, or of several with independent noise."""
+"""What a change does in every coordinate it touches; their noises are independent."""
 
 
 @dataclass(frozen=True)
-class Step:
+class ShiftedChange:
     """A change of one user's input, and how it shifts the noises."""
 
     change: Change
     shifts: Shifts
 
 
-class Grid:
-    """The factors with step h = ``ratio`` * loss, where loss = eps_central / max_value.
+@dataclass(frozen=True)
+class Noises:
+    """The tables of all noises, the loss of one unit of the sum, and the thinned central noise."""
 
-    The offsets of the central noise are multiples of the loss.  Where ratio is 1/m they lie on the
-    grid; otherwise they are split like any other loss.  ``clip`` bounds, roughly, the mass that
-    each factor moves to +infinity.
+    tables: Mapping[Atom, NoiseTable]
+    loss: arb
+    thinned: ThinnedCentral | None
+
+
+class Grid:
+    """The factors on a grid with step h = ``ratio`` * loss, where loss = eps_central / max_value.
+
+    The offsets of the central noise are multiples of the loss.  If the ratio is 1/m they lie on the
+    grid; otherwise they are split like any other loss.  ``clip`` is roughly the mass that each
+    factor may move to +infinity.
     """
 
     def __init__(
         self,
-        tables: dict[Atom, NoiseTable],
-        log_masses: dict[Atom, FloatArray],
-        loss: arb,
+        noises: Noises,
+        log_masses: Mapping[Atom, FloatArray],
+        *,
         ratio: Fraction,
         clip: float,
         releases: int,
-        thinned: ThinnedCentral | None = None,
     ) -> None:
-        self.tables, self.log_masses = tables, log_masses
-        self.loss, self.ratio, self.clip, self.releases = loss, ratio, clip, releases
-        self.h = loss * ratio.numerator / ratio.denominator
-        self.q = (-loss).exp()
-        self.thinned = thinned
+        self.tables, self.loss, self.thinned = noises.tables, noises.loss, noises.thinned
+        self.log_masses = log_masses
+        self.ratio, self.clip, self.releases = ratio, clip, releases
+        self.h = self.loss * ratio.numerator / ratio.denominator
+        self.q = (-self.loss).exp()
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
         self._offsets: dict[tuple[int, Side], tuple[tuple[int, int, arb], ...]] = {}
         self._laws: dict[tuple[int, int, Side], Factor] = {}
 
-    def prepare(self, steps: Iterable[Step], deadline: float = math.inf) -> None:
-        """Group every noise under every shift that these steps need, in one pass per noise."""
+    def prepare(self, changes: Iterable[ShiftedChange], deadline: float) -> None:
+        """Group every noise under every shift that these changes need, in one pass per noise."""
         wanted: dict[Atom, set[int]] = defaultdict(set)
-        for c in chain.from_iterable(step.shifts for step in steps):
+        for c in chain.from_iterable(shifted.shifts for shifted in changes):
             for atom, shift in c.shifts:
                 wanted[atom].add(shift)
             if self.thinned is None:
@@ -125,13 +135,15 @@ class Grid:
             if side == "above":
                 self._factors[key] = dominating(groups, self.h)
             else:
-                p, q = labelled(groups, self.h)
+                p, q = labeled(groups, self.h)
                 self._factors[atom, shift, "p"], self._factors[atom, shift, "q"] = p, q
         return self._factors[key]
 
     def offsets(self, n: int, side: Side) -> tuple[tuple[int, int, arb], ...]:
-        """(i, index, weight): the law of the central offset (n - 2i) * loss on the grid, with the
-        shift first + i of W that goes with it."""
+        """The law of the central offset (n - 2i) * loss on the grid, as (i, index, weight).
+
+        The shift of W that belongs to i is first_shift + i.
+        """
         if (n, side) not in self._offsets:
             self._offsets[n, side] = self._split_offsets(n, side)
         return self._offsets[n, side]
@@ -156,13 +168,13 @@ class Grid:
         return tuple(out)
 
     def _thinned(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
-        """The central term where it is no mixture, without finite losses below ``lowest``."""
+        """The central term if it is not a mixture, without finite losses below ``lowest``."""
         assert self.thinned is not None
         kappa = c.before - c.after
         groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip, lowest)
         if side == "above":
             return dominating(groups, self.h)
-        return labelled(groups, self.h)[0 if side == "p" else 1]
+        return labeled(groups, self.h)[0 if side == "p" else 1]
 
     def central(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The central term without finite losses below ``lowest``."""
@@ -196,7 +208,7 @@ class Grid:
         return out.above(threshold)
 
     def law(self, shifts: Shifts, side: Side) -> Factor:
-        """All losses of one change in one release."""
+        """The law of the loss of one change in one release."""
         first, *others = shifts
         out = self._law(first, side)
         for c in others:
@@ -204,7 +216,7 @@ class Grid:
         return out
 
     def _law(self, c: CoordinateShift, side: Side) -> Factor:
-        """All losses of one coordinate in one release; many changes share it."""
+        """The law of the loss of one coordinate in one release, which many changes share."""
         key = (c.before, c.after, side)
         if key not in self._laws:
             law = self.central(c, side, -_EVERYTHING)
@@ -216,11 +228,12 @@ class Grid:
         return self._laws[key]
 
     def _single(self, c: CoordinateShift, side: Side, threshold: int) -> Factor:
+        """``product`` for a change in one coordinate."""
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
         plain.sort(key=lambda f: f.poly.length())
         tops = sum(f.top for f in plain)
-        # a loss can be left out if the largest losses of all others do not lift it to the threshold
+        # a loss does not matter if the largest losses of all others do not lift it to the threshold
         if times == 1:
             central = self.central(c, side, threshold - tops)
         else:
@@ -245,6 +258,7 @@ class Grid:
         return out.above(threshold)
 
     def _affordable(self, cells: int) -> None:
+        """Refuse a product that would take too much memory or time."""
         times = self.releases
         TooFine.check(cells)
         if times > 1 and times * cells > _HARDEST:
@@ -253,7 +267,7 @@ class Grid:
             )
 
     def upper(self, shifts: Shifts, eps: arb) -> arb:
-        """delta(eps) of these shifts is at most this."""
+        """An upper bound on delta(eps) of these shifts."""
         best = arb(0)
         position = eps / self.h
         for threshold in {floor(position) + 1, floor(position.upper()) + 1}:
@@ -264,7 +278,7 @@ class Grid:
         return best
 
     def lower(self, shifts: Shifts, eps: arb) -> arb:
-        """delta(eps) of these shifts is at least this: the advantage of a threshold test."""
+        """A lower bound on delta(eps) of these shifts: the advantage of a threshold test."""
         best = arb(0)
         middle = floor(eps / self.h) + 1
         p, q = (self.product(shifts, side, middle - 1) for side in ("p", "q"))

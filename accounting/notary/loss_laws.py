@@ -1,4 +1,4 @@
-"""Laws of losses on a grid, their profiles, and the way back by hulls (notary.md, section 7).
+"""Laws of losses on a grid, their profiles, and laws from profiles (notary.md, section 7).
 
 A law is a ``Factor``: masses of finite losses and the mass at +infinity.  Its profile is delta at
 every grid point, rounded up to doubles.
@@ -8,33 +8,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from flint import arb, arb_poly
 
 from accounting.base.arrays import FloatArray, multiples
 from accounting.base.balls import above, floor
+from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.deadline import check_time
 from accounting.notary.factors import Factor
 
 _OUTWEIGHED = 9.0
-"""Logarithm of what is small next to a mass at infinity."""
+"""Negative log of the ratio below which a mass is small compared to the mass at infinity."""
+_COARSEST = 64.0
+"""Grid cells per unit of 1 / tilt that powers keep at least; a rule of thumb."""
+_LARGEST_TILT = 1e5
+"""Upper end of the search for a tilt, in units of 1 / loss."""
 _ROUNDING = 1e-13
 """More than the absolute rounding error of a few operations with numbers up to 1."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """``value[i]`` is at least delta of some changes at eps = (base + i) * step."""
+    """Upper bounds on delta of some changes: ``value[i]`` at eps = (base + i) * step."""
 
     base: int
     value: FloatArray
     step: float
 
     def over(self, first: int, count: int) -> FloatArray:
-        """At the grid points first, first + 1, ...; constant after the end, and before the begin on
-        the chord from delta = 1 at eps = -infinity, since delta is convex in e^eps."""
+        """The profile at the grid points first, first + 1, ...
+
+        It is constant after the last point.  Before the first it is the chord from delta = 1 at
+        eps = -infinity, since delta is convex in e^eps.
+        """
         at = np.arange(first, first + count) - self.base
         inside = self.value[np.clip(at, 0, len(self.value) - 1)]
         chord = 1 - (1 - self.value[0]) * np.exp(np.minimum(at, 0) * self.step) + _ROUNDING
@@ -77,7 +85,7 @@ def delta(law: Factor, eps: arb, h: arb) -> arb:
 
 
 def composed(law: Factor, later: Factor) -> Factor:
-    """The product of two laws, of any total mass (notary.md, Lemma 8)."""
+    """The product of two laws of any total mass (notary.md, Lemma 8)."""
     check_time()
     whole = (law.poly(arb(1)) + law.infinite).max(arb(1))
     infinite = law.infinite * later.poly(arb(1)) + later.infinite * whole
@@ -85,10 +93,10 @@ def composed(law: Factor, later: Factor) -> Factor:
 
 
 def convex_law(found: Profile, h: arb) -> Factor:
-    """The law whose profile is the hull of these points and (0, 1) in e^eps.
+    """The law whose profile is the lower convex hull of these points and (0, 1) in e^eps.
 
-    Doubles choose the points of the hull; whichever they choose, masses that are at least the
-    changes of slope there give a profile that is nowhere below (notary.md, Lemma 7).
+    The points of the hull are chosen with doubles.  For any choice, masses that are at least the
+    changes of slope give a profile that is nowhere below the hull (notary.md, Lemma 7).
     """
     value = np.minimum.accumulate(found.value)  # delta does not increase with eps
     nodes = _hull(value.tolist(), found.step)
@@ -113,7 +121,7 @@ def convex_law(found: Profile, h: arb) -> Factor:
 
 
 def _hull(values: list[float], h: float) -> list[int]:
-    """Indices of the lower convex hull in e^eps, by doubles."""
+    """Indices of the lower convex hull in e^eps, computed with doubles."""
     nodes: list[int] = []
     left: list[float] = []
     for c, new in enumerate(values):
@@ -131,10 +139,10 @@ def _hull(values: list[float], h: float) -> list[int]:
 
 @dataclass(frozen=True)
 class Cut:
-    """How much of a law's tails may go; nothing rests on it but the width of the bounds.
+    """How much of a law's tails may be cut; only the width of the bounds depends on it.
 
-    ``share`` is tilted mass that may be raised, relative to all; ``spare`` is mass that may become
-    infinite.
+    ``share`` is the share of the tilted mass whose losses may be raised; ``spare`` is the mass that
+    may become infinite.
     """
 
     tilt: float
@@ -142,10 +150,11 @@ class Cut:
     spare: float
 
     def of(self, part: float) -> Cut:
-        return Cut(self.tilt, self.share * part, self.spare * part)
+        """This part of what may be cut."""
+        return replace(self, share=self.share * part, spare=self.spare * part)
 
     def __call__(self, law: Factor, h: arb) -> Factor:
-        """The lowest losses raised to one (Lemma 2a) and the highest made infinite."""
+        """The law with its lowest losses raised and its highest made infinite (Lemma 2)."""
         coefficients = law.poly.coeffs()
         mass = np.array([float(coefficient.mid()) for coefficient in coefficients])
         if not len(mass):
@@ -163,36 +172,37 @@ class Cut:
 
 
 def cut_for(law: Factor, h: arb, *, eps: float, times: int, share: float) -> Cut:
-    """The tilt under which ``times`` losses add up to eps, and tails that hardly matter then."""
+    """The tilt under which ``times`` losses have mean eps, and tails that hardly matter then."""
     mass = np.array([float(coefficient.mid()) for coefficient in law.poly.coeffs()])
     losses = multiples(law.base, len(mass), float(h.mid()))
     if not mass.any():
-        return Cut(1.0, share, 0.0)
+        return Cut(tilt=1.0, share=share, spare=0.0)
     with np.errstate(divide="ignore"):
         log_mass = np.log(mass)
-    low, high = 0.0, 1e5
-    for _ in range(60):
-        middle = (low + high) / 2
-        tilted = log_mass + middle * losses
+
+    def reached(tilt: float) -> bool:
+        tilted = log_mass + tilt * losses
         weight = np.exp(tilted - tilted.max())
-        reached = float(weight @ losses / weight.sum()) * times >= eps
-        low, high = (low, middle) if reached else (middle, high)
+        return float(weight @ losses / weight.sum()) * times >= eps
+
+    _, high = bisection(reached, 0.0, _LARGEST_TILT, mean=arithmetic_mean, halvings=60)
 
     def chernoff(tilt: float) -> float:
         tilted = log_mass + tilt * losses
         peak = float(tilted.max())
         return times * (peak + math.log(float(np.exp(tilted - peak).sum()))) - tilt * eps
 
-    # where what is infinite outweighs the rest, a gentle tilt resolves as much
+    # if the infinite losses outweigh the rest, a smaller tilt resolves as much
     infinite = above(law.infinite)
     enough = math.log(infinite) - _OUTWEIGHED if infinite > 0 else -math.inf
     while high > 0.1 and chernoff(high / 2) < enough:
         high /= 2
-    return Cut(high, share, share * math.exp(max(min(chernoff(high), 0.0), -600.0)))
+    spare = share * math.exp(max(min(chernoff(high), 0.0), -600.0))
+    return Cut(tilt=high, share=share, spare=spare)
 
 
 def coarser(law: Factor, h: arb) -> Factor:
-    """On every second grid point; the others are split between their neighbours (Lemma 1)."""
+    """The law on every second grid point; the others are split between neighbors (Lemma 1)."""
     odd = law.base % 2
     coefficients = [arb(0)] * odd + law.poly.coeffs()
     right = 1 / (1 + (-h).exp())
@@ -207,7 +217,7 @@ def coarser(law: Factor, h: arb) -> Factor:
 
 
 def power(law: Factor, h: arb, times: int, cut: Cut) -> tuple[Factor, arb]:
-    """The law of ``times`` copies, by squaring, and its step, which may be coarser."""
+    """The law of ``times`` copies, by repeated squaring, and its grid step, which may be larger."""
     out: Factor | None = None
     taken, out_step = 1, h
     while True:
@@ -223,7 +233,3 @@ def power(law: Factor, h: arb, times: int, cut: Cut) -> tuple[Factor, arb]:
         law, taken = composed(law, law), 2 * taken
         while (_COARSEST * max(cut.tilt, 1.0) * float(h.mid())) ** 2 * times < taken:
             law, h = coarser(law, h), 2 * h
-
-
-_COARSEST = 64.0
-"""Grid cells per unit of 1 / tilt that powers keep."""

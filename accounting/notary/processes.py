@@ -1,4 +1,4 @@
-"""Independent proofs on all cores: python-flint holds the interpreter's lock, so by processes."""
+"""Independent proofs on all cores, in processes: python-flint holds the interpreter lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _FEWEST = 64
-"""Items below which starting processes is not worth it."""
+"""Fewest items for which starting processes pays off; a rule of thumb."""
 _task: Callable[[Any], Any] | None = None
 
 
@@ -37,10 +37,10 @@ def _run_all(items: Sequence[Any]) -> list[Any]:
 def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``task`` of every item, in order.
 
-    Workers are forked, so they see the task and all it refers to without a copy; where the system
-    cannot fork, or there is one core, everything runs here.
+    Workers are forked, so they see the task and everything it refers to without copying.  If the
+    system cannot fork, or there is only one core, everything runs in this process.
     """
-    global _task  # noqa: PLW0603 - what a forked worker inherits
+    global _task  # noqa: PLW0603 - forked workers inherit it
     workers = cores()
     if len(items) < _FEWEST or workers < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return [task(item) for item in items]
@@ -55,7 +55,7 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
             try:
                 return [result for future in futures for result in future.result()]
             except BaseException:
-                # nothing is cancelled: that would make the pool's own thread fail, and say so
+                # no future is canceled: that would make the pool's own thread fail with a traceback
                 for child in set(multiprocessing.active_children()) - others:
                     child.terminate()
                 raise
@@ -66,7 +66,7 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
 
 
 def in_a_process(task: Callable[[], int | None]) -> int | None:
-    """``task()``, in a process that ends with the time limit: nothing inside looks at the clock."""
+    """``task()``, in a process that is killed at the deadline, for tasks that never check it."""
     if not limited() or "fork" not in multiprocessing.get_all_start_methods():
         return task()
     context = multiprocessing.get_context("fork")

@@ -1,7 +1,8 @@
-"""T releases with any changes, proved in ball arithmetic (notary.md, section 7).
+"""Several releases with any sequence of changes, in ball arithmetic (notary.md, section 7).
 
-Every change has a law of its loss on one grid that dominates it.  Changes with similar profiles are
-taken together.  Backward over the releases, the largest profile becomes a law again.
+Every change gets a law of its loss on one grid that dominates it.  Changes with similar profiles
+form one kind.  The induction goes backward over the releases: the pointwise largest profile of all
+kinds becomes a law again.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from flint import arb
 from accounting.base.arrays import FloatArray, multiples
 from accounting.base.balls import above, below
 from accounting.base.deadline import check_deadline
-from accounting.notary.adaptive import Labels, adaptive_lower
+from accounting.notary.adaptive import LabelLaws, adaptive_lower
 from accounting.notary.factors import Factor
-from accounting.notary.grid import Grid, Step
+from accounting.notary.grid import Grid, ShiftedChange
 from accounting.notary.loss_laws import (
     Cut,
     Profile,
@@ -32,59 +33,64 @@ from accounting.notary.loss_laws import (
 )
 from accounting.notary.processes import in_processes
 
-MOST_STEPS = 32
-"""Releases up to which every one is a step of the induction."""
-_FEW = 8
-"""Releases up to which a fixed sequence is looked for."""
+# Rules of thumb: they decide the running time and the gap, not whether the bounds hold.
+_MOST_ONE_BY_ONE = 32
+"""Releases up to which the induction goes back one release at a time."""
 _BLOCK = 8
-"""More releases than MOST_STEPS are taken in blocks of this many."""
-_SHARE = 1e-10
-_MOST_KINDS, _MOST_ADAPTIVE = 64, 24
+"""Releases per block where there are more than that."""
+_MOST_FIXED = 8
+"""Releases up to which a bad fixed sequence is searched for."""
+_TAIL_SHARE = 1e-10
+"""Share of the tilted mass that may be cut from the tails in all releases together."""
+_MOST_KINDS = 64
+"""Kinds of changes that the induction tells apart."""
+_MOST_ADAPTIVE = 24
+"""Changes among which the adaptive strategy chooses."""
 _ALIKE, _TINY = 1e-3, 1e-8
 """A profile joins a kind that it exceeds by at most this share, or by this share of the kind's
-largest tilted value: joining costs about as much in delta."""
+largest tilted value; delta grows by about the same share."""
 
 
 @dataclass(frozen=True)
 class SequenceFinding:
-    """No sequence of changes exceeds ``upper``; an adaptive one that begins with the step ``begin``
-    attains ``lower``.
-
-    The fixed sequence ``witness`` (indices of the steps, and how often each is made) attains
-    ``fixed``.
-    """
+    """No sequence of changes exceeds ``upper``; an adaptive one attains ``lower``."""
 
     upper: float
     lower: float = 0.0
     begin: int = 0
+    """Index of the change with which the adaptive sequence begins."""
     fixed: float = 0.0
+    """Lower bound on delta for the fixed sequence ``witness``."""
     witness: tuple[tuple[int, int], ...] = ()
+    """The fixed sequence: indices of its changes, and how often each is made."""
 
 
 def sequence_bounds(
-    grid: Grid, steps: Sequence[Step], eps: arb, releases: int, *, deadline: float
+    grid: Grid, changes: Sequence[ShiftedChange], eps: arb, releases: int, *, deadline: float
 ) -> SequenceFinding:
-    """Bounds on delta(eps) on one grid, whose own number of releases is one."""
-    grid.prepare(steps, deadline)
-    profiles = in_processes(lambda step: profile(grid.law(step.shifts, "above"), grid.h), steps)
+    """Bounds on delta(eps) on one grid, which is made for one release."""
+    grid.prepare(changes, deadline)
+    profiles = in_processes(lambda one: profile(grid.law(one.shifts, "above"), grid.h), changes)
     check_deadline(deadline)
     whole = convex_law(largest(profiles), grid.h)
-    cut = cut_for(whole, grid.h, eps=float(eps.mid()), times=releases, share=_SHARE)
+    cut = cut_for(whole, grid.h, eps=float(eps.mid()), times=releases, share=_TAIL_SHARE)
     kinds, founders = _kinds(profiles, float(eps.mid()), cut.tilt)
     laws = [convex_law(kind, grid.h) for kind in kinds]
-    proof = _Induction(grid, laws, whole, eps, cut.of(1 / releases), deadline)
-    if releases > MOST_STEPS:
+    proof = _Induction(grid, laws, whole, eps=eps, cut=cut.of(1 / releases), deadline=deadline)
+    if releases > _MOST_ONE_BY_ONE:
         return SequenceFinding(proof.many(releases, cut), begin=founders[0])
     later = proof.up_to(releases - 1)
     found = proof.beside(later[-1])
     worst = [founders[kind] for kind in np.argsort(found)[::-1][:_MOST_ADAPTIVE]]
-    labels = [Labels.of(*(grid.law(steps[q].shifts, side) for side in ("p", "q"))) for q in worst]
+    labels = [
+        LabelLaws.of(*(grid.law(changes[i].shifts, side) for side in ("p", "q"))) for i in worst
+    ]
     lower, first = adaptive_lower(labels, eps, grid.h, releases)
-    adaptive = SequenceFinding(max(found), lower, worst[first])
-    if releases > _FEW:
+    adaptive = SequenceFinding(max(found), lower=lower, begin=worst[first])
+    if releases > _MOST_FIXED:
         return adaptive
     chosen = tuple((founders[kind], times) for kind, times in proof.witness(later))
-    made = tuple(c for q, times in chosen for _ in range(times) for c in steps[q].shifts)
+    made = tuple(c for i, times in chosen for _ in range(times) for c in changes[i].shifts)
     fixed = max(0.0, below(grid.lower(made, eps)))
     if fixed > lower:
         adaptive = replace(adaptive, lower=fixed, begin=chosen[0][0])
@@ -93,7 +99,10 @@ def sequence_bounds(
 
 @dataclass(frozen=True)
 class _Induction:
-    """Backward over the releases (accounting/composition/releases.md, Theorem 2)."""
+    """The backward induction over the releases (accounting/composition/releases.md, Theorem 2).
+
+    ``laws`` dominate the kinds of changes, and ``whole`` dominates them all.
+    """
 
     grid: Grid
     laws: Sequence[Factor]
@@ -103,7 +112,7 @@ class _Induction:
     deadline: float
 
     def up_to(self, releases: int) -> list[Factor]:
-        """Laws of what 1, 2, ... releases can add up to."""
+        """Laws that dominate every sequence of 1, 2, ..., ``releases`` changes."""
         h, found = self.grid.h, [self.whole]
         for _ in range(releases - 1):
             check_deadline(self.deadline)
@@ -113,12 +122,13 @@ class _Induction:
         return found
 
     def beside(self, rest: Factor) -> list[float]:
-        """delta(eps) of every kind of change together with ``rest``, rounded up."""
+        """delta(eps) of every kind of change composed with ``rest``, rounded up."""
         check_deadline(self.deadline)
         h = self.grid.h
         return in_processes(lambda law: above(delta(composed(law, rest), self.eps, h)), self.laws)
 
     def many(self, releases: int, cut: Cut) -> float:
+        """delta(eps) of many releases, taken in blocks, rounded up."""
         blocks, rest = divmod(releases, _BLOCK)
         found = self.up_to(_BLOCK)
         law, h = power(found[-1], self.grid.h, blocks, cut.of(0.5))
@@ -131,8 +141,11 @@ class _Induction:
         return above(delta(law, self.eps, h))
 
     def witness(self, later: Sequence[Factor]) -> list[tuple[int, int]]:
-        """A fixed sequence of kinds that looks bad: release after release the one that is worst
-        beside what came before and the best that may follow; then every one beside all others."""
+        """A fixed sequence of kinds that looks bad, with how often each kind occurs.
+
+        Release by release, it takes the kind that is worst together with those already chosen and
+        the worst that may follow; then each choice is reconsidered with all others fixed.
+        """
         chosen: list[int] = []
         for follows in [*reversed(later), None]:
             parts = [self.laws[kind] for kind in chosen] + ([] if follows is None else [follows])
@@ -150,16 +163,17 @@ class _Induction:
 
 
 def _kinds(profiles: Sequence[Profile], eps: float, tilt: float) -> tuple[list[Profile], list[int]]:
-    """Profiles such that each of the given ones lies below one of them, and whose they were."""
+    """Profiles such that each given one lies below one of them, and the index of the change that
+    each of them started with."""
     whole = largest(profiles)
     first, count = whole.base, len(whole.value)
-    # a loss above eps settles the matter: more of it weighs no more
+    # a loss above eps decides the test, so larger losses weigh no more
     weight = np.exp(tilt * np.minimum(multiples(first, count, whole.step) - eps, 0.0))
     size = [float((found.over(first, count) * weight).max()) for found in profiles]
     kinds: list[FloatArray] = []
     founders: list[int] = []
-    for q in np.argsort(size)[::-1].tolist():
-        row = profiles[q].over(first, count)
+    for i in np.argsort(size)[::-1].tolist():
+        row = profiles[i].over(first, count)
         if kinds:
             over = [
                 float((np.maximum(row - kind * (1 + _ALIKE), 0) * weight).max()) - _TINY * size[f]
@@ -170,5 +184,5 @@ def _kinds(profiles: Sequence[Profile], eps: float, tilt: float) -> tuple[list[P
                 np.maximum(kinds[best], row, out=kinds[best])
                 continue
         kinds.append(row)
-        founders.append(q)
+        founders.append(i)
     return [Profile(first, kind, whole.step) for kind in kinds], founders

@@ -1,9 +1,9 @@
-"""The masses of a sum of negative binomials, twice: as doubles for planning, as balls for proofs.
+"""The masses of a sum of negative binomials: as doubles for planning and as balls for proofs.
 
 With G(x) = prod ((1 - p_i) / (1 - p_i x))^{r_i}, G' = G sum r_i p_i / (1 - p_i x) gives
     (k + 1) g_{k+1} = sum r_i p_i T_i(k),   T_i(k) = g_k + p_i T_i(k - 1),
-a recurrence in positive terms.  Divided by g_k it becomes one for the ratios g_{k+1} / g_k, which
-neither overflow nor underflow; that is the form for doubles.
+a recurrence in positive terms.  The doubles use the form that is divided by g_k, a recurrence for
+the ratios g_{k+1} / g_k, which neither overflow nor underflow.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge, Undecided
 
-LONGEST = 1 << 23
+_LONGEST = 1 << 23
+"""Most masses in one table."""
 _LARGEST_P, _SMALLEST_R = 1 - 1e-12, 1e-100
 _SMALLEST_WEIGHT = 1e-290
-"""Of r p, so that the ratio of two masses is a double."""
-_OFTEN = (1 << 12) - 1
-"""Steps between two looks at the clock, a mask."""
+"""Smallest r p, so that the ratio of two masses is a double."""
+_CLOCK_MASK = (1 << 12) - 1
+"""Bit mask: the deadline is checked whenever these bits of the index are 0."""
 _LARGEST_TILT = 700.0
-"""Of a Chernoff bound: its exponential is a double."""
+"""Largest tilt of a Chernoff bound: its exponential is a double."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,10 @@ class NoiseTable:
         return [(float(r.mid()), float(p.mid())) for r, p in self.parts]
 
     def log_masses(self, tail: float, beyond: int) -> FloatArray:
-        """Estimates of log g_0, log g_1, ..., ``beyond`` more than until about ``tail`` is left."""
+        """Estimates of log g_0, log g_1, ...: ``beyond`` entries more than leave about ``tail``."""
         parts = self._doubles
         mean = sum(r * p / (1 - p) if p < 1 else math.inf for r, p in parts)
-        if not mean < LONGEST or max(p for _, p in parts) > _LARGEST_P:
+        if not mean < _LONGEST or max(p for _, p in parts) > _LARGEST_P:
             raise TooLarge(f"a noise with mean {mean:.4g} is more than the notary can tabulate")
         if min(r for r, _ in parts) < _SMALLEST_R:
             raise Undecided(f"r below {_SMALLEST_R:g} is out of range; r = 0 is no noise at all")
@@ -66,10 +67,10 @@ class NoiseTable:
             raise Undecided(f"r p below {_SMALLEST_WEIGHT:g} is out of range: it is hardly a noise")
         start = sum(r * math.log1p(-p) for r, p in parts)
         size = self._length(tail) + beyond
-        if size > LONGEST:
+        if size > _LONGEST:
             raise TooLarge(
                 f"a noise with mean {mean:.4g} needs a table of {size:,} masses; the notary's "
-                f"limit is {LONGEST:,}"
+                f"limit is {_LONGEST:,}"
             )
         if len(parts) == 1:
             ((r, p),) = parts
@@ -82,7 +83,7 @@ class NoiseTable:
         decays = [p for _, p in parts]
         inner = [1.0] * len(parts)
         for k in range(1, size):
-            if not k & _OFTEN:
+            if not k & _CLOCK_MASK:
                 check_time()
             ratio = sum(map(float.__mul__, weights, inner)) / k
             ratios[k] = ratio
@@ -90,7 +91,8 @@ class NoiseTable:
         return start + np.cumsum(np.log(ratios))
 
     def _length(self, tail: float) -> int:
-        """Chernoff: P[Z >= k] <= G(x) x^-k for 1 < x < 1 / max p."""
+        """A length beyond which at most about ``tail`` is left, by Chernoff's bound:
+        P[Z >= k] <= G(x) x^-k for 1 < x < 1 / max p."""
         parts = self._doubles
         limit = -math.log(max(p for _, p in parts))
         best = math.inf
@@ -116,7 +118,7 @@ class NoiseTable:
             for point in wanted[wanted >= 0].tolist():
                 while k < point:
                     k += 1
-                    if not k & _OFTEN:
+                    if not k & _CLOCK_MASK:
                         check_time()
                     value = value * rise / k
                     whole = whole + value
@@ -129,7 +131,7 @@ class NoiseTable:
         for point in wanted[wanted >= 0].tolist():
             while k < point:
                 k += 1
-                if not k & _OFTEN:
+                if not k & _CLOCK_MASK:
                     check_time()
                 value = sum((w * t for w, t in zip(weights, inner, strict=True)), arb(0)) / k
                 inner = [value + p * t for p, t in zip(decays, inner, strict=True)]

@@ -1,49 +1,74 @@
 """The central term when the noises on +1 and -1 are not geometric: NB(share, q) with share != 1.
 
-This is what is left when only a fraction of the users adds noise.  D = z+ - z- and min(z+, z-) are
-then dependent, so the law of (D, Y_0) is tabulated in two dimensions (notary.md, section 5):
+This is what remains if only a fraction of the users adds noise.  Then D = z+ - z- and min(z+, z-)
+are dependent, so the law of (D, Y_0) is tabulated in two dimensions (notary.md, section 5):
 with x = |D| and w = Y_0 - max(0, -D),
     H_x(w) = sum_m f(m) f(m + x) g(w - m),   f = NB(share, q), g = noise of {-1, +1}.
-Masses start as balls, are rounded to doubles and only added and multiplied; all terms are positive,
-so the relative error is at most the number of operations times 2^-53.
+Masses are computed as balls, rounded to doubles, and then only added and multiplied; all terms are
+positive, so the relative error is at most the number of operations times 2^-53.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from flint import arb
 
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 from accounting.base.balls import ball, double
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.notary.factors import Group, Groups
 from accounting.notary.tables import NoiseTable
 
-_UNIT_ROUNDOFF = 2.0**-53
 _LARGEST_TABLE = 1 << 26
+"""Most entries of the two-dimensional table (512 MiB)."""
 _SMALLEST_MASS = 1e-200
-"""Smaller masses are left out (and counted), so that no logarithm is taken of a denormal number."""
+"""Smaller masses are dropped, and counted as lost, so that no denormal number has a logarithm."""
 _LOG_ERROR = 1e-12
-"""Of a difference of two logarithms of masses above the smallest: their size is below 500."""
-_WIDEST = 1 << 22
-"""Cells on either side of zero; losses beyond become +infinity or are raised."""
+"""Error of a difference of two logarithms of masses above the smallest, which are below 500."""
+_MOST_CELLS = 1 << 22
+"""Grid cells on either side of zero; losses beyond become +infinity or are raised."""
 _BLOCK = 1 << 21
+"""Outcomes that are collected before their losses are sorted into cells."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """All outcomes with one value of D."""
+
+    p: FloatArray
+    q: FloatArray
+    loss: FloatArray
+    """Masses under both laws, and losses, of the outcomes that the table has under both."""
+    impossible: float
+    """Mass of the outcomes that the other law cannot produce."""
+    unmatched: float
+    """Mass of the outcomes that are beyond the table under the other law."""
+
+
+@dataclass(frozen=True)
+class _Total:
+    """Sums of masses under both laws, and an upper bound on the number of additions in them."""
+
+    p: float = 0.0
+    q: float = 0.0
+    additions: int = 0
 
 
 class ThinnedCentral:
-    """H, and the groups of outcomes of a change (kappa, a_0)."""
+    """The table H, and the groups of outcomes under a change (kappa, a_0)."""
 
     def __init__(
-        self, share: arb, loss: arb, unit: NoiseTable | None, clip: float, largest_change: int
+        self, share: arb, loss: arb, unit: NoiseTable | None, clip: float, largest_shift: int
     ) -> None:
         q = (-loss).exp()
         central = NoiseTable([(share, q)])
-        size = len(central.log_masses(clip / 8, largest_change))
-        length = 1 if unit is None else len(unit.log_masses(clip / 8, 2 * largest_change))
+        size = len(central.log_masses(clip / 8, largest_shift))
+        length = 1 if unit is None else len(unit.log_masses(clip / 8, 2 * largest_shift))
         if size * (size + length) > _LARGEST_TABLE:
             raise TooLarge(
                 f"with {float(share.mid()):.4g} of the central noise the view has a table of "
@@ -54,7 +79,7 @@ class ThinnedCentral:
         f, f_whole = _doubles(central, size)
         g, g_whole = (np.ones(1), arb(1)) if unit is None else _doubles(unit, length)
         self.lost = 2 * (1 - f_whole) + (1 - g_whole)
-        """Mass of the outcomes with a noise beyond its table, under either law."""
+        """Mass of the outcomes beyond a table, under either law."""
         table = np.zeros((size, size + length - 1))
         for x in range(size):
             check_time()
@@ -63,18 +88,16 @@ class ThinnedCentral:
         table[table < _SMALLEST_MASS] = 0.0
         self.lost += ball(table.size * 2 * _SMALLEST_MASS * 1.001)
         self.table = table
-        self.relative_error = 1.01 * (min(size, length) + 16) * _UNIT_ROUNDOFF
+        self.relative_error = 1.01 * (min(size, length) + 16) * UNIT_ROUNDOFF
 
     @cached_property
     def _log(self) -> FloatArray:
-        out: FloatArray = np.log(np.maximum(self.table, _SMALLEST_MASS))  # zeros are not used
+        out: FloatArray = np.log(
+            np.maximum(self.table, _SMALLEST_MASS)
+        )  # entries of 0 are not used
         return out
 
-    def _rows(
-        self, kappa: int, a: int
-    ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, float, float]]:
-        """For every D: masses under both laws and losses, where the table has both; the mass that
-        the other law cannot produce; and the mass whose counterpart is not in the table."""
+    def _rows(self, kappa: int, a: int) -> Iterator[_Row]:
         size, width = self.table.shape
         for d in range(1 - size, size):
             check_time()
@@ -84,47 +107,53 @@ class ThinnedCentral:
             last = max(first, width - max(0, shift)) if there < size else first
             impossible, unmatched = float(row[:first].sum()), float(row[last:].sum())
             if first == last:
-                yield row[:0], row[:0], row[:0], impossible, unmatched
+                yield _Row(row[:0], row[:0], row[:0], impossible, unmatched)
                 continue
             other = slice(first + shift, last + shift)
             loss = self._log[abs(d), first:last] - self._log[there, other]
-            yield row[first:last], self.table[there, other], loss, impossible, unmatched
+            yield _Row(row[first:last], self.table[there, other], loss, impossible, unmatched)
 
     def groups(self, kappa: int, a: int, h: arb, clip: float, lowest: int) -> Groups:
         """The outcomes by the cells of their losses, without finite losses below ``lowest``."""
         step = double(h)
-        floor = (lowest - 2) * step  # a cell of room for the error of a loss
+        floor = (lowest - 2) * step  # leaves a cell for the error of a loss
         found = _Cells(step, 2 * self.relative_error + _LOG_ERROR)
         certain = 0.0
-        for p, q, loss, impossible, unmatched in self._rows(kappa, a):
-            certain += impossible
-            found.beyond += unmatched
-            high = (loss > floor) | (q == 0)
+        for row in self._rows(kappa, a):
+            certain += row.impossible
+            found.beyond += row.unmatched
+            high = (row.loss > floor) | (row.q == 0)
             if not high.any():
                 continue
-            p, q, loss = p[high], q[high], loss[high]
+            p, q, loss = row.p[high], row.q[high], row.loss[high]
             both = (p > 0) & (q > 0)
             found.beyond += float(p[~both].sum())
             found.add(p[both], q[both], loss[both])
         found.flush()
 
         def enclosed(total: float, additions: int) -> arb:
-            spread = self.relative_error + 1.01 * (additions + 64) * _UNIT_ROUNDOFF
+            spread = self.relative_error + 1.01 * (additions + 64) * UNIT_ROUNDOFF
             return arb(total, spread * total * 1.001)
 
         order = sorted(found.totals) or [(lowest, 1)]
-        found.totals.setdefault(order[0], (0.0, 0.0, 0))
-        mass = np.array([found.totals[key][0] for key in order])
+        found.totals.setdefault(order[0], _Total())
+        mass = np.array([found.totals[key].p for key in order])
         below = min(int(np.searchsorted(np.cumsum(mass), clip)), len(order) - 1)
         beyond = int(np.searchsorted(np.cumsum(mass[::-1]), clip))
         groups = []
         for low, cells in order:
-            p_total, q_total, count = found.totals[low, cells]
-            masses = enclosed(p_total, count), enclosed(q_total, count)
-            groups.append(Group(*masses, low, low + cells))
+            total = found.totals[low, cells]
+            groups.append(
+                Group(
+                    p=enclosed(total.p, total.additions),
+                    q=enclosed(total.q, total.additions),
+                    low=low,
+                    high=low + cells,
+                )
+            )
         return Groups(
             tuple(groups),
-            bottom=max(order[below][0], 2 - _WIDEST),
+            bottom=max(order[below][0], 2 - _MOST_CELLS),
             top=order[max(0, len(order) - 1 - beyond)][0] + 1,
             certain=enclosed(certain, self.table.size),
             rest=enclosed(found.beyond, 4 * self.table.size) + self.lost,
@@ -133,12 +162,14 @@ class ThinnedCentral:
 
 
 class _Cells:
-    """Totals of both laws, and the number of additions in them, by (lowest grid point, number of
-    cells) of a loss; block by block."""
+    """Total masses by the (lowest grid point, number of cells) of a loss, collected in blocks.
+
+    ``beyond`` is the mass that becomes +infinity.
+    """
 
     def __init__(self, step: float, error: float) -> None:
         self.step, self.error = step, error
-        self.totals: dict[tuple[int, int], tuple[float, float, int]] = {}
+        self.totals: dict[tuple[int, int], _Total] = {}
         self.beyond = 0.0
         self._waiting: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         self._count = 0
@@ -155,10 +186,10 @@ class _Cells:
         p, q, loss = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
         self._waiting, self._count = [], 0
         position = loss / self.step
-        high_up = position > _WIDEST
+        high_up = position > _MOST_CELLS
         self.beyond += float(p[high_up].sum())
         p, q = p[~high_up], q[~high_up]
-        position = np.maximum(position[~high_up], -_WIDEST)  # raised: Groups.bottom is above
+        position = np.maximum(position[~high_up], -_MOST_CELLS)  # raised: Groups.bottom is above
         # a loss within its error of a grid point is taken to span two cells
         margin = self.error / self.step + np.abs(position) * 1e-15
         low = np.floor(position - margin).astype(np.int64)
@@ -170,13 +201,16 @@ class _Cells:
             ps, qs = (np.bincount(index, weights=x[chosen]).tolist() for x in (p, q))
             counts = np.bincount(index)
             for i in np.flatnonzero(counts).tolist():
-                before = self.totals.get((base + i, cells), (0.0, 0.0, 0))
-                count = before[2] + int(counts[i]) + 1
-                self.totals[base + i, cells] = (before[0] + ps[i], before[1] + qs[i], count)
+                before = self.totals.get((base + i, cells), _Total())
+                self.totals[base + i, cells] = _Total(
+                    p=before.p + ps[i],
+                    q=before.q + qs[i],
+                    additions=before.additions + int(counts[i]) + 1,
+                )
 
 
 def _doubles(table: NoiseTable, size: int) -> tuple[FloatArray, arb]:
     """The first masses as doubles, each within a relative 2^-51 (or 2^-1000), and their sum as a
-    ball.  How well a ball is known is asked of the ball: the precision may be too small."""
+    ball.  ``double`` checks the accuracy of every ball: the working precision may be too small."""
     at = table.at(np.arange(size))
     return np.array([double(at.mass[k]) for k in range(size)]), at.total[size - 1]

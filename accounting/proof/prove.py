@@ -19,7 +19,7 @@ from typing import get_args
 
 import numpy as np
 
-from accounting.base.deadline import check_deadline, keeps_time
+from accounting.base.deadline import check_deadline, sets_deadline
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import AccountingError, InvalidFamily, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
@@ -42,7 +42,7 @@ LARGEST_BALL_OF_ANY = 24
 """The largest max_value for which ``auto`` means ``ball`` where changes may differ."""
 
 
-@keeps_time
+@sets_deadline
 def prove(
     mechanism: Mechanism,
     question: Question,

@@ -1,4 +1,4 @@
-"""Random small mechanisms, as configuration files, with the truth by enumeration."""
+"""Random small mechanisms, as configuration files, with the true delta by enumeration."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def small(
     eps: float,
     share: float = 1.0,
 ) -> Small:
-    """One mechanism by the noises that are left when ``share`` of the users adds noise."""
+    """A mechanism, given by the noises that remain if only ``share`` of the users adds noise."""
     truth, worst = small_views.delta(units, double, eps_central, eps, share=share, tail=1e-12)
-    # an honest fraction thins every noise alike; the file says what it thins
+    # an honest fraction thins every noise alike; the file has the noise before thinning
     atoms: list[dict[str, Any]] = [{"atom": [-1, 1], "r": r / share, "p": p} for r, p in units]
     if double is not None:
         atoms.append({"atom": [2, -1, -1], "r": double[0] / share, "p": double[1]})
@@ -55,7 +55,7 @@ def small(
 
 
 def draw(seed: int, count: int, *, shares: tuple[float, ...] = (1.0,)) -> Iterator[Small]:
-    """The same ones for the same seed."""
+    """Random mechanisms; the same seed gives the same ones."""
     rng = random.Random(seed)
     for _ in range(count):
         top = rng.choice((1, 2))

@@ -27,7 +27,7 @@ EXAMPLE = json.loads((EXAMPLES / "sum_to_2.json").read_text())
 
 @pytest.fixture(autouse=True)
 def _hasty_threads() -> Iterator[None]:
-    """Threads take turns as often as they can, and the precision is what it was."""
+    """Threads switch as often as possible, and the precision is restored in the end."""
     interval, before = sys.getswitchinterval(), ctx.prec
     sys.setswitchinterval(1e-6)
     yield
@@ -36,7 +36,7 @@ def _hasty_threads() -> Iterator[None]:
 
 
 def at_once(*tasks: Callable[[], object]) -> list[object]:
-    """Every task in a thread of its own, begun together."""
+    """The results of the tasks, each in its own thread, started together."""
     start = threading.Barrier(len(tasks))
 
     def run(task: Callable[[], object]) -> object:
@@ -116,7 +116,7 @@ def test_a_double_stands_for_a_ball_only_if_the_ball_is_small() -> None:
 
 @pytest.mark.parametrize("bits", [24, 40, 53, 60])
 def test_too_little_precision_for_the_table_is_noticed(bits: int) -> None:
-    """What threads could leave behind: masses known to few bits are not taken for known."""
+    """Masses that are known to few bits only, as concurrent threads could cause, are refused."""
     with precision(128):
         share, loss = ball(0.5), ball(0.45)
     with precision(bits), pytest.raises(Undecided, match="too little precision"):

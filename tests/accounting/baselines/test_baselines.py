@@ -85,8 +85,8 @@ def test_rappor_by_enumeration(n: int, f: Fraction, eps: float) -> None:
 @pytest.mark.parametrize("eps", [0.0, 0.7])
 @pytest.mark.parametrize(("n", "g", "top"), [(4, Fraction(1, 2), 2), (5, Fraction(2, 3), 3)])
 def test_randomized_response_by_enumeration(n: int, g: Fraction, top: int, eps: float) -> None:
-    """All strings of messages, for others who have the value 0 and one who has 1 or 2; of which the
-    counts of 1 and 2 are looked at."""
+    """All strings of messages if one user has 1 or 2 and all others have 0; the view is the counts
+    of 1 and 2."""
     u = g / (top + 1)
 
     def law(value: int) -> list[Fraction]:
@@ -109,7 +109,7 @@ def test_randomized_response_by_enumeration(n: int, g: Fraction, top: int, eps: 
     [(300, 0.9, 2, 0.1), (5_000, 0.3, 100, 1.0), (100_000, 0.01, 5, 4.0), (10**9, 1e-6, 20, 0.5)],
 )
 def test_randomized_response_by_its_sum(n: int, g: float, top: int, eps: float) -> None:
-    """Over all a and b, as the module's text has it."""
+    """The sum over all a and b in the docstring of the module."""
     u = g / (top + 1)
     a, mass = rappor.binomial(n, u)
     law = mass[:, None] * stats.binom.pmf(a[None, :], n - a[:, None], u / (1 - u))

@@ -19,8 +19,8 @@ from accounting.base.balls import above, ball, below, ceil, floor, precision
 from accounting.model.family import greedy, halves, hubs, ones, radix
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.model.proof_types import Tier
-from accounting.notary.columns import columns, silent_value
-from accounting.notary.factors import dominating, grouped, labelled
+from accounting.notary.columns import columns, revealed_value
+from accounting.notary.factors import dominating, grouped, labeled
 from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from accounting.proof.directed_rounding import configuration
@@ -82,7 +82,7 @@ def test_more_than_the_whole_central_noise() -> None:
     ids=lambda family: f"{family.max_value}-{len(family.atoms)}",
 )
 def test_columns_invert_the_matrix(family: Family) -> None:
-    """A c_v = 1_v by multiplication, and the same columns as the fast path's."""
+    """A c_v = 1_v by multiplication, and the columns agree with those of the model."""
     found = columns(family.max_value, family.atoms)
     assert found.exact
     for value, column in enumerate(found.of_input):
@@ -97,7 +97,7 @@ def test_columns_invert_the_matrix(family: Family) -> None:
 
 
 def test_columns_that_are_not_triangular_by_magnitude() -> None:
-    """-5 is defined by larger values; peeling does not mind."""
+    """-5 is defined by a larger value, which peeling accepts."""
     atoms = [(-1, 1), (-2, 1, 1), (-6, 2, 2, 2), (-1, -1, 2), (-6, 1, 5)]
     found = columns(2, atoms)
     assert found.of_input[2] == {(-1, -1, 2): 1, (-1, 1): -2}
@@ -119,7 +119,7 @@ def test_columns_that_are_not_triangular_by_magnitude() -> None:
 def test_messages_without_noise(
     max_value: int, atoms: list[tuple[int, ...]], value: int | None
 ) -> None:
-    assert silent_value(max_value, atoms) == value
+    assert revealed_value(max_value, atoms) == value
 
 
 @given(
@@ -157,7 +157,7 @@ def test_tables_of_sums(r: float, p: float, r2: float, p2: float, k: int) -> Non
 def test_one_factor_from_both_sides(
     r: float, p: float, shift: int, eps: float, h: float, clip: float
 ) -> None:
-    """Whatever the grid and the clipping, above is above and below is below."""
+    """For any grid and clipping, the upper bound is above the truth and the lower bound below."""
     with mp.workdps(40), precision(160):
         f, left = masses(r, p, mp.mpf(10) ** -30)
         more, _ = masses(r, p, mp.mpf(10) ** -60)
@@ -175,7 +175,7 @@ def test_one_factor_from_both_sides(
         for i, mass in enumerate(law.poly.coeffs()):
             bound += mass * (1 - (ball(eps) - step * (law.base + i)).exp()).nonnegative_part()
         assert mp.mpf(above(bound)) >= truth
-        first, second = labelled(groups, step)
+        first, second = labeled(groups, step)
         for threshold in (floor(ball(eps) / step), ceil(ball(eps) / step), 0):
             gain = first.infinite + first.above(threshold).poly(arb(1))
             gain -= ball(eps).exp() * second.above(threshold).poly(arb(1))
@@ -232,7 +232,7 @@ def exactly(config: Configuration) -> Mechanism:
 def test_agrees_with_the_fast_evaluators(
     max_value: int, mean: float, eps_central: float, releases: int
 ) -> None:
-    """Two proofs without common code: their enclosures must meet, and the worst values agree."""
+    """Two proofs without common code: their enclosures must overlap."""
     config = small_protocol(max_value, mean, eps_central)
     assert configuration(exactly(config), noise="less") == config
     fast = Protocol(config, releases).delta(1.0, gap=1e-3).enclosure

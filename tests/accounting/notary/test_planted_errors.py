@@ -1,7 +1,7 @@
-"""Typical mistakes, planted one by one: the checks against enumeration must notice each of them.
+"""Typical mistakes, planted one by one: the checks against enumeration must detect each of them.
 
-``complaints`` is the soundness check of test_notary.py on a fixed set of small mechanisms.  It is
-silent for the notary as it is; every mistake below must make it speak.
+``complaints`` is the soundness check of test_notary.py on a fixed set of small mechanisms.  It
+finds nothing for the notary as it is, and must find something with every mistake below.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def cases() -> tuple[Small, ...]:
 
 
 def complaints() -> Iterator[str]:
-    """Where a bound is on the wrong side of the truth."""
+    """Descriptions of bounds that are on the wrong side of the truth."""
     for case in cases():
         mechanism = mechanism_of(case.proposal()).thinned(Fraction(case.share))
         yield from _wrong(case, Notary(mechanism))
-        if case.share == 1:  # the same, by way of a parameter file's rationals
+        if case.share == 1:  # the same with the rationals of a parameter file
             file = uncertified(replace(case.proposal(), n=1000))
             yield from _wrong(case, Notary(claimed(file)))
 
@@ -73,7 +73,7 @@ def split_the_wrong_way(groups: Groups, h: arb) -> Factor:
     return measure(out, groups.certain + groups.rest)
 
 
-_dominating, _labelled = factors.dominating, factors.labelled
+_dominating, _labeled = factors.dominating, factors.labeled
 _shift = CoordinateShift.of
 
 
@@ -94,12 +94,12 @@ _log_masses = NoiseTable.log_masses
 
 
 def tail_gained_below(groups: Groups, h: arb) -> tuple[Factor, Factor]:
-    first, second = _labelled(groups, h)
+    first, second = _labeled(groups, h)
     return replace(first, infinite=first.infinite + groups.rest), second
 
 
 def infinity_twice(groups: Groups, h: arb) -> tuple[Factor, Factor]:
-    first, second = _labelled(groups, h)
+    first, second = _labeled(groups, h)
     return replace(first, infinite=2 * first.infinite), second
 
 
@@ -125,19 +125,19 @@ def wrong_sign(before: int, after: int, columns: Any) -> Any:
 
 
 def one_direction(self: Notary, changes: Any = None) -> Any:
-    return [s for s in _steps(self, changes) if s.change.before > s.change.after]
+    return [s for s in _shifted(self, changes) if s.change.before > s.change.after]
 
 
 def other_direction(self: Notary, changes: Any = None) -> Any:
-    return [s for s in _steps(self, changes) if s.change.before < s.change.after]
+    return [s for s in _shifted(self, changes) if s.change.before < s.change.after]
 
 
 def add_or_remove(self: Notary, changes: Any = None) -> Any:
     """Only changes between an input and none."""
-    return [s for s in _steps(self, changes) if 0 in s.change.listed]
+    return [s for s in _shifted(self, changes) if 0 in s.change.listed]
 
 
-_steps, _tables, _offsets = Notary.steps, Notary.tables, grid.Grid.offsets
+_shifted, _tables, _offsets = Notary.shifted_changes, Notary.tables, grid.Grid.offsets
 
 
 def without_the_minimum(self: Notary) -> Any:
@@ -207,17 +207,17 @@ MISTAKES: dict[str, Mistake] = {
         (NoiseTable, "log_masses", truncated_early),
     ],
     "truncated mass gained below": [
-        (grid, "labelled", tail_gained_below),
+        (grid, "labeled", tail_gained_below),
         (NoiseTable, "log_masses", truncated_early),
     ],
-    "infinite losses counted twice below": [(grid, "labelled", infinity_twice)],
-    "labels taken for losses below": [(grid, "labelled", labels_as_losses)],
+    "infinite losses counted twice below": [(grid, "labeled", infinity_twice)],
+    "labels taken for losses below": [(grid, "labeled", labels_as_losses)],
     "c_0 forgotten": [(CoordinateShift, "of", staticmethod(forget_the_unit_shift))],
     "shifts of the atoms forgotten": [(CoordinateShift, "of", staticmethod(only_the_sum_moves))],
     "columns with the wrong sign": [(CoordinateShift, "of", staticmethod(wrong_sign))],
-    "only one direction of a pair": [(Notary, "steps", one_direction)],
-    "only the other direction": [(Notary, "steps", other_direction)],
-    "add/remove for substitution": [(Notary, "steps", add_or_remove)],
+    "only one direction of a pair": [(Notary, "shifted_changes", one_direction)],
+    "only the other direction": [(Notary, "shifted_changes", other_direction)],
+    "add/remove for substitution": [(Notary, "shifted_changes", add_or_remove)],
     "the minimum of the central noises forgotten": [(Notary, "tables", without_the_minimum)],
     "q for q squared": [(Notary, "tables", wrong_minimum)],
     "central offsets backwards": [(grid.Grid, "offsets", offsets_backwards)],
