@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
@@ -375,14 +376,24 @@ class Protocol:
             if top > _LARGEST_EPS_OF_ANY:
                 raise Undecided(f"no eps up to {top!r} has delta <= {delta!r}")
             top *= 2
-        first, last = between, top
-        while last - first > gap * max(last, 1.0) / 4:
-            middle = (first + last) / 2
-            first, last = (first, middle) if bounds(middle).upper <= delta else (middle, last)
-        begin, end = low, between
-        while end - begin > gap * max(end, 1.0) / 4:
-            middle = (begin + end) / 2
-            begin, end = (middle, end) if bounds(middle).lower > delta else (begin, middle)
+
+        def narrow(below: float, above: float) -> bool:
+            return above - below <= gap * max(above, 1.0) / 4
+
+        _, last = bisection(
+            lambda eps: bounds(eps).upper <= delta,
+            between,
+            top,
+            mean=arithmetic_mean,
+            narrow=narrow,
+        )
+        begin, _ = bisection(
+            lambda eps: not bounds(eps).lower > delta,
+            low,
+            between,
+            mean=arithmetic_mean,
+            narrow=narrow,
+        )
         return Enclosure(begin, last)
 
 
