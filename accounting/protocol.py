@@ -19,10 +19,10 @@ from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
 from accounting.composition.any_sequence import sequence_bounds
-from accounting.evaluator.build_view_pairs import differences, protocol_workload, with_moves
+from accounting.evaluator.build_view_pairs import differences, protocol_pairs, with_moved_pairs
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.pair_error_terms import Bounds
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.change import Change, Repeated, every_change
 from accounting.model.configuration import Configuration
 from accounting.model.family import UNIT
@@ -79,7 +79,7 @@ class Protocol:
         return self.releases > 1 and not self.same_change
 
     @cached_property
-    def workload(self) -> Workload:
+    def view_pairs(self) -> ViewPairs:
         """All ordered pairs."""
         top = self.configuration.max_value
         if top > LARGEST_VALUE:
@@ -88,11 +88,11 @@ class Protocol:
                 f"up to max_value = {LARGEST_VALUE}, single pairs beyond"
             )
         single = self._pairs_of(np.arange(top + 1))
-        return with_moves(single, top) if self.configuration.dimension > 1 else single
+        return with_moved_pairs(single, top) if self.configuration.dimension > 1 else single
 
     @property
     def changes(self) -> list[Change]:
-        """What one user can change, in the order of the workload's pairs."""
+        """What one user can change, in the order of the view_pairs's pairs."""
         config = self.configuration
         return every_change(max_value=config.max_value, dimension=config.dimension)
 
@@ -106,11 +106,11 @@ class Protocol:
         noises[unit] = NoiseSum((*noises[unit].parts, geometric), p_ulps=8 + 4 * config.step)
         return tuple(noises)
 
-    def _pairs_of(self, inputs: IntArray) -> Workload:
+    def _pairs_of(self, inputs: IntArray) -> ViewPairs:
         family = self.configuration.family
         found = differences([family.sparse_columns[j] for j in inputs])
         unit = family.atoms.index(UNIT)
-        base = protocol_workload(self.noises, found, unit, self.configuration.step, inputs)
+        base = protocol_pairs(self.noises, found, unit, self.configuration.step, inputs)
         return replace(base, releases=self.releases)
 
     def delta(
@@ -123,7 +123,7 @@ class Protocol:
         """
         if self.any_sequence:
             return self._any(eps, gap, absolute, progress)
-        return self._answer(self.workload, self.changes, eps, gap, absolute, progress)
+        return self._answer(self.view_pairs, self.changes, eps, gap, absolute, progress)
 
     def delta_of(
         self, change: Change, eps: float, *, gap: float = 0.01, absolute: float = 0.0
@@ -163,7 +163,7 @@ class Protocol:
         absolute = not_negative("absolute", absolute)
         one = replace(self, releases=1)
         found = sequence_bounds(
-            one.workload, one.workload, eps, self.releases, gap=gap, progress=progress
+            one.view_pairs, one.view_pairs, eps, self.releases, gap=gap, progress=progress
         )
         exact = self.configuration.family.exact
         enclosure = Enclosure(found.lower if exact else 0.0, found.upper)
@@ -182,7 +182,7 @@ class Protocol:
 
     def _answer(
         self,
-        workload: Workload,
+        view_pairs: ViewPairs,
         changes: Sequence[Change],
         eps: float,
         gap: float,
@@ -192,7 +192,7 @@ class Protocol:
         eps = not_negative("eps", eps)
         gap = gap_width(gap)
         found = evaluate(
-            workload, eps, gap=gap, absolute=not_negative("absolute", absolute), progress=progress
+            view_pairs, eps, gap=gap, absolute=not_negative("absolute", absolute), progress=progress
         )
         exact = self.configuration.family.exact
         if not exact:

@@ -20,7 +20,7 @@ from accounting.base.progress import Progress, silent
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.evaluator.evaluate import evaluate
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 
 MOST_STEPS = 32
 """Releases up to which every one is a step of the induction."""
@@ -40,7 +40,7 @@ tilted peak: joining costs about as much in delta."""
 
 
 Times = tuple[int, int]
-"""The index of a change in its workload, and how often it is made."""
+"""The index of a change in its view_pairs, and how often it is made."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class _Kinds:
 
 
 def sequence_bounds(
-    less: Workload,
-    more: Workload,
+    less: ViewPairs,
+    more: ViewPairs,
     eps: float,
     releases: int,
     *,
@@ -103,7 +103,9 @@ def sequence_bounds(
     settled = False
     while True:
         try:
-            watch(f"{releases:,} releases of {less.pairs:,} changes, grid for a gap of {width:.0e}")
+            watch(
+                f"{releases:,} releases of {less.pair_count:,} changes, grid for a gap of {width:.0e}"
+            )
             kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
             found = _upper(kinds, eps, releases, width)
         except (TooLarge, Undecided):
@@ -123,15 +125,15 @@ def sequence_bounds(
     return SequenceBounds(lower, max(upper, lower), witness, settled, founders)
 
 
-def rough_upper(workload: Workload, eps: float, releases: int) -> float:
+def rough_upper(view_pairs: ViewPairs, eps: float, releases: int) -> float:
     """An upper bound on the coarsest grid alone, for a search."""
-    kinds = _kinds(change_profiles(workload, eps, releases, gap=_COARSEST), eps)
+    kinds = _kinds(change_profiles(view_pairs, eps, releases, gap=_COARSEST), eps)
     return _upper(kinds, eps, releases, _COARSEST)
 
 
-def kinds_of_changes(workload: Workload, eps: float, releases: int) -> tuple[int, ...]:
+def kinds_of_changes(view_pairs: ViewPairs, eps: float, releases: int) -> tuple[int, ...]:
     """Changes that stand for all others with similar profiles; an estimate, for a search."""
-    profiles = change_profiles(workload, eps, releases, gap=_COARSEST)
+    profiles = change_profiles(view_pairs, eps, releases, gap=_COARSEST)
     return _kinds(profiles, eps).founder
 
 
@@ -267,7 +269,7 @@ def _ascent(induction: _Induction, mixed: list[int], eps: float) -> list[int]:
 
 
 def _lower(
-    more: Workload,
+    more: ViewPairs,
     witness: tuple[Times, ...],
     eps: float,
     *,
@@ -280,14 +282,14 @@ def _lower(
         return 0.0  # no lower bound is a true one
 
 
-def sequence(workload: Workload, witness: tuple[Times, ...]) -> Workload:
+def sequence(view_pairs: ViewPairs, witness: tuple[Times, ...]) -> ViewPairs:
     """The one pair of views of a fixed sequence of changes, one after the other."""
     common = math.gcd(*(times for _, times in witness))
     pieces = [
-        workload.factor[workload.start[q] : workload.start[q + 1]]
+        view_pairs.factor[view_pairs.start[q] : view_pairs.start[q + 1]]
         for q, times in witness
         for _ in range(times // common)
     ]
     factor = np.concatenate(pieces)
-    whole = replace(workload, start=np.array([0, len(factor)]), factor=factor, releases=common)
+    whole = replace(view_pairs, start=np.array([0, len(factor)]), factor=factor, releases=common)
     return whole.subset(np.array([0]))

@@ -16,13 +16,13 @@ from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.composition.dominating_pair import DominatingPair
-from accounting.evaluator import bounding_functions as testfunctions
+from accounting.evaluator import bounding_functions
 from accounting.evaluator.evaluate import MEMORY_LIMIT, look_closely
 from accounting.evaluator.grid_plan import COARSEST_STEP, Outlook, Plan, Survey
 from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.spectra import Spectra, transform, twiddles
 from accounting.evaluator.tilted_losses import tilt_factors
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
 
 _BLOCK = 32
@@ -61,10 +61,10 @@ class Profiles:
             yield chosen, self.rows(chosen)
 
 
-def change_profiles(workload: Workload, eps: float, releases: int, *, gap: float) -> Profiles:
+def change_profiles(view_pairs: ViewPairs, eps: float, releases: int, *, gap: float) -> Profiles:
     """For a question about ``releases`` releases at ``eps``; the grid should add no more than about
     ``gap`` of its delta."""
-    many, one = replace(workload, releases=releases), replace(workload, releases=1)
+    many, one = replace(view_pairs, releases=releases), replace(view_pairs, releases=1)
     tables, seen, look, _ = look_closely(many, eps, 1e-18, 0.2 * gap, 1.0, 0.0, math.inf, 0.0)
     for widened in range(_WIDENINGS):
         plan = _plan(one, seen, look, eps, releases, gap, 1.5**widened)
@@ -72,14 +72,14 @@ def change_profiles(workload: Workload, eps: float, releases: int, *, gap: float
         terms = PairTerms.of(one, factors, plan)
         if float(terms.outside.max()) <= 1e3 * _OUTSIDE:
             break
-    spectra = transform(one, rows, central_rows, factors, plan, np.arange(one.pairs))
+    spectra = transform(one, rows, central_rows, factors, plan, np.arange(one.pair_count))
     worker = _Inverse(one, plan, spectra, terms)
     order = np.argsort(-(terms.chernoff + terms.not_kept), kind="stable")
     return Profiles(plan.origin, plan.step, plan.tilt, plan.size, order, worker.rows)
 
 
 def _plan(
-    one: Workload,
+    one: ViewPairs,
     seen: Survey,
     look: Outlook,
     eps: float,
@@ -116,10 +116,10 @@ def _plan(
     b = int(np.argmin(np.where(np.isfinite(drop) & gentle, drop, math.inf)))
     low, high = min(-float(drop[b]), -_LEAST) * widened, max(high, _LEAST) * widened
     cells = (high - low) / step + 4 * look.splits / releases + 8
-    most = MEMORY_LIMIT // (16 * (one.factors + 64))
+    most = MEMORY_LIMIT // (16 * (one.factor_count + 64))
     if not cells <= most / 2:
         raise TooLarge(
-            f"the losses of {one.pairs:,} changes need a grid of {cells:,.0f} points, and "
+            f"the losses of {one.pair_count:,} changes need a grid of {cells:,.0f} points, and "
             f"{MEMORY_LIMIT >> 20} MiB hold {most // 2:,}: ask for a larger eps or delta"
         )
     size = 1 << max(8, math.ceil(math.log2(cells)))
@@ -145,7 +145,7 @@ def _plan(
     )
 
 
-def one_top(one: Workload, seen: Survey) -> FloatArray:
+def one_top(one: ViewPairs, seen: Survey) -> FloatArray:
     """The largest finite loss of every change after capping."""
     return one.sum_over_pairs(seen.top[:, None])[:, 0]
 
@@ -153,21 +153,23 @@ def one_top(one: Workload, seen: Survey) -> FloatArray:
 class _Inverse:
     """From the spectra of the factors to the profiles of the changes."""
 
-    def __init__(self, workload: Workload, plan: Plan, spectra: Spectra, terms: PairTerms) -> None:
-        self.workload, self.plan, self.spectra, self.terms = workload, plan, spectra, terms
-        self.factor = np.maximum(spectra.row_of, 0)[workload.factor]
-        norms, sizes = np.ones(workload.factors), np.zeros(workload.factors)
+    def __init__(
+        self, view_pairs: ViewPairs, plan: Plan, spectra: Spectra, terms: PairTerms
+    ) -> None:
+        self.view_pairs, self.plan, self.spectra, self.terms = view_pairs, plan, spectra, terms
+        self.factor = np.maximum(spectra.row_of, 0)[view_pairs.factor]
+        norms, sizes = np.ones(view_pairs.factor_count), np.zeros(view_pairs.factor_count)
         known = spectra.row_of >= 0
         norms[known] = spectra.norm[spectra.row_of[known]]
         sizes[known] = spectra.log_size[spectra.row_of[known]]
-        total = workload.sum_over_pairs(np.stack([norms, sizes], axis=1))
-        count = np.diff(workload.start)
+        total = view_pairs.sum_over_pairs(np.stack([norms, sizes], axis=1))
+        count = np.diff(view_pairs.start)
         stages = 28 * math.log2(plan.size)
         # releases.md, Lemma 7: transforms, products, and the inverse transform
         self.error = 1.02 * UNIT_ROUNDOFF * (stages * (total[:, 0] + 2) + 6 * count + 64)
         self.error *= np.exp(total[:, 1] * (1 + 1e-9) + 3 * count * UNIT_ROUNDOFF)
         self.loss = multiples(plan.origin, plan.size, plan.step)
-        self.peak = math.exp(testfunctions.log_peak(plan.tilt)) * (1 + 1e-9)
+        self.peak = math.exp(bounding_functions.log_peak(plan.tilt)) * (1 + 1e-9)
 
     def rows(self, pairs: IntArray) -> FloatArray:
         out = np.empty((len(pairs), self.plan.size))
@@ -180,7 +182,7 @@ class _Inverse:
 
         plan, terms, n = self.plan, self.terms, self.plan.size
         multiply_spectra(
-            self.spectra.re, self.spectra.im, self.workload.start, self.factor, pairs, out
+            self.spectra.re, self.spectra.im, self.view_pairs.start, self.factor, pairs, out
         )
         re, im = np.empty((len(pairs), n // 2 + 1)), np.empty((len(pairs), n // 2 + 1))
         rfft_rows(out, np.ones(len(pairs)), *twiddles(n), re, im)

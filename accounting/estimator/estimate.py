@@ -23,7 +23,7 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.deadline import OutOfTime, seconds_left
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 
 _SECONDS_EACH = 1e-7
 """About what one outcome of a table costs."""
@@ -74,23 +74,23 @@ def _filter(phase: FloatArray, delta: float) -> FloatArray:
 
 
 class Estimator:
-    """Estimates of log delta for the pairs of a workload; its noises only lend their number.
+    """Estimates of log delta for the pairs of a view_pairs; its noises only lend their number.
 
     Parameters are arrays (log mean, log r) of shape (2, noises); the noise of the central factor
     has the geometric part of the central noise besides.  ``delta`` is the value of interest: grids
     are made for pairs near it.
     """
 
-    def __init__(self, workload: Workload, *, eps: float, delta: float) -> None:
-        assert workload.central is not None
-        self.workload, self.eps, self.delta = workload, eps, delta
-        self.central = workload.central
-        places = np.flatnonzero(workload.factor >= len(workload.plain))
-        self.own = workload.factor[places] - len(workload.plain)
-        self.own_pair = np.searchsorted(workload.start, places, side="right") - 1
+    def __init__(self, view_pairs: ViewPairs, *, eps: float, delta: float) -> None:
+        assert view_pairs.central is not None
+        self.view_pairs, self.eps, self.delta = view_pairs, eps, delta
+        self.central = view_pairs.central
+        places = np.flatnonzero(view_pairs.factor >= len(view_pairs.plain))
+        self.own = view_pairs.factor[places] - len(view_pairs.plain)
+        self.own_pair = np.searchsorted(view_pairs.start, places, side="right") - 1
         self.centrals = int(np.bincount(self.own_pair, minlength=1).max())
         self.moves = self.centrals > 1
-        self.geometric = np.zeros(len(workload.noises))
+        self.geometric = np.zeros(len(view_pairs.noises))
         self.geometric[self.central.noise] = math.exp(-2 * self.central.step)
         self.slack = eps - self._central_loss()
         if not self.slack.min(initial=math.inf) > 0:
@@ -98,17 +98,17 @@ class Estimator:
 
     def _central_loss(self) -> FloatArray:
         """About the largest loss of the central noise that matters, of every pair."""
-        loss, t = self.central.step * self.central.mix[self.own, 0], self.workload.releases
+        loss, t = self.central.step * self.central.mix[self.own, 0], self.view_pairs.releases
         z = math.sqrt(2 * math.log(1 / self.delta))
         most, mean, square = (
-            np.bincount(self.own_pair, t * value, self.workload.pairs)
+            np.bincount(self.own_pair, t * value, self.view_pairs.pair_count)
             for value in (loss, loss * np.tanh(loss / 2), loss**2)
         )
         return np.asarray(np.minimum(most, np.minimum(mean + z * np.sqrt(square), 0.98 * self.eps)))
 
     def log_delta(self, parameters: FloatArray, pairs: IntArray | None = None) -> FloatArray:
         """Estimates of log delta of the given pairs, all by default."""
-        chosen = np.arange(self.workload.pairs) if pairs is None else pairs
+        chosen = np.arange(self.view_pairs.pair_count) if pairs is None else pairs
         return self._evaluate(parameters, chosen, slopes=False)[0]
 
     def gradient(self, parameters: FloatArray, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +130,7 @@ class Estimator:
         length[self.central.noise] += central
         whole = np.nan_to_num(length, nan=np.inf)
         outcomes = np.clip(whole, 10.0, 2.0 * LARGEST_TABLE).astype(np.int64)
-        reach = outcomes + self.workload.largest_shift + 1
+        reach = outcomes + self.view_pairs.largest_shift + 1
         start = np.concatenate([[0], np.cumsum(reach)])
         if not start[-1] < LARGEST_TABLE and central > LARGEST_TABLE / 2:
             raise TooLarge(
@@ -161,7 +161,7 @@ class Estimator:
         """Positions in ``pairs`` with similar slack, in blocks."""
         slack = self.slack[pairs]
         group = np.floor(np.log(slack / slack.min()) / math.log(_SPAN)).astype(np.int64)
-        last = self.workload.factor[self.workload.start[pairs + 1] - 1]
+        last = self.view_pairs.factor[self.view_pairs.start[pairs + 1] - 1]
         order = np.lexsort((last, group))
         blocks = []
         for g in range(int(group.max(initial=0)) + 1):
@@ -175,7 +175,7 @@ class Estimator:
         z = math.sqrt(2 * math.log(1 / self.delta))
         step = slack / (z * max(4.2, 1.05 * z - 1.3))  # the smaller delta, the steeper the tail
         below = 3.5 * _SPAN * slack
-        if self.workload.releases > 1 or self.moves:  # no case of the central noise is left out
+        if self.view_pairs.releases > 1 or self.moves:  # no case of the central noise is left out
             below += self.eps
         cells = (below + (3.6 * _SPAN - 1) * slack) / step
         size = next(n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= cells)
@@ -197,13 +197,13 @@ class Estimator:
             pair_estimates,
         )
 
-        chosen, workload = pairs[where], self.workload
-        counts = np.diff(workload.start)[chosen]
+        chosen, view_pairs = pairs[where], self.view_pairs
+        counts = np.diff(view_pairs.start)[chosen]
         start = np.concatenate([[0], np.cumsum(counts)])
-        picks = np.arange(start[-1]) + np.repeat(workload.start[chosen] - start[:-1], counts)
-        used, factor = np.unique(workload.factor[picks], return_inverse=True)
-        n = int(np.searchsorted(used, len(workload.plain)))
-        mixes = self.central.mix[used[n:] - len(workload.plain)]
+        picks = np.arange(start[-1]) + np.repeat(view_pairs.start[chosen] - start[:-1], counts)
+        used, factor = np.unique(view_pairs.factor[picks], return_inverse=True)
+        n = int(np.searchsorted(used, len(view_pairs.plain)))
+        mixes = self.central.mix[used[n:] - len(view_pairs.plain)]
         order = np.lexsort(mixes.T)
         mix = np.ascontiguousarray(mixes[order])
         rank = np.arange(len(used))
@@ -212,7 +212,7 @@ class Estimator:
         low, high = int(mix[:, 1].min()), int(mix.sum(axis=1).max())
         shifts = np.arange(low, high + 1)
         slopes = bool(slope.size)
-        plain = workload.plain[used[:n]]
+        plain = view_pairs.plain[used[:n]]
         noise = np.concatenate([plain[:, 0], np.full(len(shifts), self.central.noise)])
         moved = np.concatenate([plain[:, 1], shifts])
         shifted, outliers = self._spectra(noise, moved, grid, tables, slopes)
@@ -222,7 +222,7 @@ class Estimator:
         aside = np.empty((len(mix), self.centrals, 3))
         step, power = self.central.step, grid.power
         terms = mix[:, 0].copy()
-        if workload.releases == 1 and not self.moves:  # the others need more than twice the slack
+        if view_pairs.releases == 1 and not self.moves:  # the others need more than twice the slack
             wanted = 0.6 * (self.eps - mix[:, 0] * step) / step
             terms = np.clip(wanted, -1, mix[:, 0]).astype(np.int64)
 
@@ -247,7 +247,7 @@ class Estimator:
                 mix,
                 step,
                 self.eps,
-                workload.releases,
+                view_pairs.releases,
                 test,
                 estimate[a:b],
                 pieces[begin:end],

@@ -9,7 +9,7 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.errors import TooLarge
-from accounting.evaluator.view_pairs import CentralMixture, Workload
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.noise import NoiseSum
 
 Differences = tuple[IntArray, IntArray, IntArray]
@@ -20,7 +20,7 @@ _MOST_FACTORS = 1 << 26
 
 
 def ordered_pairs(columns: int) -> IntArray:
-    """(j, k) with j != k, row by row, in the order of every workload below."""
+    """(j, k) with j != k, row by row, in the order of every view_pairs below."""
     j, k = np.divmod(np.arange(columns * columns), columns)
     pairs: IntArray = np.stack([j, k], axis=1)[j != k]
     return pairs
@@ -49,16 +49,16 @@ def differences(columns: Sequence[dict[int, int]]) -> Differences:
     return start, atom, diff
 
 
-def linear_workload(noises: tuple[NoiseSum, ...], found: Differences) -> Workload:
+def linear_query_pairs(noises: tuple[NoiseSum, ...], found: Differences) -> ViewPairs:
     """Pairs of columns of a linear query: a product of shifted noises each."""
     start, atom, diff = found
     plain, factor = _distinct(atom, diff)
-    return Workload(noises, plain, start, factor)
+    return ViewPairs(noises, plain, start, factor)
 
 
-def protocol_workload(
+def protocol_pairs(
     noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, inputs: IntArray
-) -> Workload:
+) -> ViewPairs:
     """Ordered pairs of ``inputs`` of the protocol (exact_view.md, Theorem 2).
 
     ``noises[unit]`` is W, the noise of {-1, +1} with the geometric part of the central noise;
@@ -68,13 +68,13 @@ def protocol_workload(
     return _with_central(noises, found, unit, step, pairs[:, 0] - pairs[:, 1])
 
 
-def pair_workload(
+def shifted_pairs(
     noises: tuple[NoiseSum, ...],
     shifts: Sequence[Mapping[int, int]],
     kappa: IntArray,
     unit: int,
     step: float,
-) -> Workload:
+) -> ViewPairs:
     """Any pairs: the shift of each noise, zeros left out, and the change of the sum."""
     start = np.concatenate([[0], np.cumsum([len(shift) for shift in shifts])]).astype(np.int64)
     atom = np.fromiter((i for shift in shifts for i in shift), np.int64, int(start[-1]))
@@ -84,7 +84,7 @@ def pair_workload(
 
 def _with_central(
     noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, kappa: IntArray
-) -> Workload:
+) -> ViewPairs:
     start, atom, diff = found
     owner = np.repeat(np.arange(len(kappa)), np.diff(start))
     at_unit = atom == unit
@@ -101,22 +101,22 @@ def _with_central(
     plain_places = np.ones(len(merged), bool)
     plain_places[last] = False
     merged[plain_places] = factor
-    return Workload(noises, plain, new_start, merged, CentralMixture(unit, step, mix))
+    return ViewPairs(noises, plain, new_start, merged, CentralMixture(unit, step, mix))
 
 
-def moves(top: int) -> IntArray:
+def moved_pairs(top: int) -> IntArray:
     """(j, k) with 1 <= j, k <= top, row by row: a value j that becomes k of another coordinate."""
     j, k = np.divmod(np.arange(top * top), top)
     pairs: IntArray = np.stack([j, k], axis=1) + 1
     return pairs
 
 
-def with_moves(workload: Workload, top: int) -> Workload:
+def with_moved_pairs(view_pairs: ViewPairs, top: int) -> ViewPairs:
     """All ordered pairs of 0..top, and after them the moves to another coordinate."""
-    pairs = moves(top)
-    two = joined(workload, np.stack([pairs[:, 0] * top, pairs[:, 1] - 1], axis=1))  # (j,0), (0,k)
-    start = np.concatenate([workload.start, workload.start[-1] + two.start[1:]])
-    return replace(two, start=start, factor=np.concatenate([workload.factor, two.factor]))
+    pairs = moved_pairs(top)
+    two = joined(view_pairs, np.stack([pairs[:, 0] * top, pairs[:, 1] - 1], axis=1))  # (j,0), (0,k)
+    start = np.concatenate([view_pairs.start, view_pairs.start[-1] + two.start[1:]])
+    return replace(two, start=start, factor=np.concatenate([view_pairs.factor, two.factor]))
 
 
 def _affordable(factors: int) -> None:
@@ -127,14 +127,16 @@ def _affordable(factors: int) -> None:
         )
 
 
-def joined(workload: Workload, rows: IntArray) -> Workload:
-    """Independent products: pair i is the product of the pairs rows[i] of the workload."""
-    lengths = np.diff(workload.start)[rows]
+def joined(view_pairs: ViewPairs, rows: IntArray) -> ViewPairs:
+    """Independent products: pair i is the product of the pairs rows[i] of the view_pairs."""
+    lengths = np.diff(view_pairs.start)[rows]
     _affordable(int(lengths.sum()))
-    pieces = [workload.factor[workload.start[q] : workload.start[q + 1]] for q in rows.ravel()]
+    pieces = [
+        view_pairs.factor[view_pairs.start[q] : view_pairs.start[q + 1]] for q in rows.ravel()
+    ]
     start = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))]).astype(np.int64)
     factor = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-    return replace(workload, start=start, factor=factor)
+    return replace(view_pairs, start=start, factor=factor)
 
 
 def _distinct(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:

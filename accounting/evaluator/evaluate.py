@@ -1,4 +1,4 @@
-"""Rigorous bounds for every pair of a workload: the heart of the package.
+"""Rigorous bounds for every pair of a view_pairs: the heart of the package.
 
 One pass does the following; discretisation.md and floating_point.md prove that the result is an
 enclosure whatever the plan, so the plan may be chosen by rules of thumb.
@@ -24,7 +24,7 @@ from accounting.evaluator.noise_tables import NoiseTable
 from accounting.evaluator.pair_error_terms import Bounds, PairTerms
 from accounting.evaluator.spectra import correlate, transform
 from accounting.evaluator.tilted_losses import LARGEST_GRID, tabulate, tilt_factors
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the spectra of one evaluation may take."""
@@ -35,7 +35,7 @@ _NEGLIGIBLE = 1e-4
 
 
 def evaluate(
-    workload: Workload,
+    view_pairs: ViewPairs,
     eps: float,
     *,
     gap: float = 0.01,
@@ -50,14 +50,14 @@ def evaluate(
     """
     if eps > LARGEST_EPS:
         raise TooLarge(f"eps = {eps:g} is more than {LARGEST_EPS:g}, where grids of losses end")
-    lower = np.zeros(workload.pairs)
-    upper = np.where(workload.largest_loss <= eps, 0.0, 1.0)
+    lower = np.zeros(view_pairs.pair_count)
+    upper = np.where(view_pairs.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
     tail, finer, estimate, ceiling = 1e-18, 1.0, 0.0, math.inf
     for attempt in range(_ATTEMPTS):
         if not len(left):
             break
-        part = workload if len(left) == workload.pairs else workload.subset(left)
+        part = view_pairs if len(left) == view_pairs.pair_count else view_pairs.subset(left)
         tables, seen, look, tail = look_closely(
             part,
             eps,
@@ -69,10 +69,10 @@ def evaluate(
             absolute,
         )
         delta = max(estimate or min(look.total, ceiling), absolute, 1e-300)
-        largest = min(LARGEST_GRID, _power_of_two(MEMORY_LIMIT // (16 * (part.factors + 64))))
+        largest = min(LARGEST_GRID, _power_of_two(MEMORY_LIMIT // (16 * (part.factor_count + 64))))
         if largest < 256:
             raise TooLarge(
-                f"{part.factors:,} distinct factors leave no room for a grid in "
+                f"{part.factor_count:,} distinct factors leave no room for a grid in "
                 f"{MEMORY_LIMIT >> 20} MiB; evaluate fewer pairs at a time"
             )
         plan = choose(
@@ -86,7 +86,7 @@ def evaluate(
             thorough=attempt > 0,
         )
         progress(
-            f"{len(left):,} pairs, {part.factors:,} factors, grid of {plan.size:,} points "
+            f"{len(left):,} pairs, {part.factor_count:,} factors, grid of {plan.size:,} points "
             f"{plan.step:.3g} apart, tilt {plan.tilt:.4g}"
         )
         got = run(part, tables, plan)
@@ -110,7 +110,7 @@ def evaluate(
 
 
 def look_closely(
-    workload: Workload,
+    view_pairs: ViewPairs,
     eps: float,
     tail: float,
     share: float,
@@ -125,13 +125,13 @@ def look_closely(
     """
     for _ in range(8):
         check_time()
-        tables = tabulate(workload, tail)
-        surveyor = Surveyor(workload, tables, eps, finer=finer)
+        tables = tabulate(view_pairs, tail)
+        surveyor = Surveyor(view_pairs, tables, eps, finer=finer)
         budget = 1e-6
         for turn in range(80):
             check_time()
             seen = surveyor.capped(budget)
-            look = outlook(workload, seen, eps)
+            look = outlook(view_pairs, seen, eps)
             delta = max(estimate or min(look.total, ceiling), absolute)
             wanted = share * delta * math.exp(-eps) / look.splits
             if turn == 0 and wanted > 5 * budget:
@@ -150,15 +150,15 @@ def _power_of_two(n: int) -> int:
     return 1 << max(0, n.bit_length() - 1)
 
 
-def run(workload: Workload, tables: dict[int, NoiseTable], plan: Plan) -> Bounds:
+def run(view_pairs: ViewPairs, tables: dict[int, NoiseTable], plan: Plan) -> Bounds:
     """One rigorous pass (Theorem 6: the enclosure holds for any plan)."""
-    rows, central_rows, factors = tilt_factors(workload, tables, plan)
-    terms = PairTerms.of(workload, factors, plan)
+    rows, central_rows, factors = tilt_factors(view_pairs, tables, plan)
+    terms = PairTerms.of(view_pairs, factors, plan)
     contends = terms.chernoff + terms.not_kept > 0.5 * terms.not_kept.max()
     keep = np.flatnonzero(contends | (terms.chernoff > _NEGLIGIBLE * terms.chernoff.max()))
-    sums = np.zeros((workload.pairs, 2))
-    error = np.zeros((workload.pairs, 2))
+    sums = np.zeros((view_pairs.pair_count, 2))
+    error = np.zeros((view_pairs.pair_count, 2))
     if len(keep):
-        spectra = transform(workload, rows, central_rows, factors, plan, keep)
-        sums[keep], error[keep] = correlate(workload, spectra, terms, plan, keep)
+        spectra = transform(view_pairs, rows, central_rows, factors, plan, keep)
+        sums[keep], error[keep] = correlate(view_pairs, spectra, terms, plan, keep)
     return terms.bounds(sums, error, keep)

@@ -1,4 +1,4 @@
-"""A quick look at a workload on a coarse grid, to choose the parameters of a rigorous evaluation.
+"""A quick look at a view_pairs on a coarse grid, to choose the parameters of a rigorous evaluation.
 
 Nothing here is a bound: a poor choice costs time or width, never soundness.
 """
@@ -17,7 +17,7 @@ from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.bounding_functions import log_peak
 from accounting.evaluator.noise_tables import NoiseTable
-from accounting.evaluator.view_pairs import CentralMixture, Workload
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 
 Tables = Mapping[int, NoiseTable]
 COARSEST_STEP = 1 / 16
@@ -129,18 +129,18 @@ class Surveyor:
 
     def __init__(
         self,
-        workload: Workload,
+        view_pairs: ViewPairs,
         tables: Mapping[int, NoiseTable],
         eps: float,
         *,
         finer: float = 1.0,
     ) -> None:
-        self.workload = workload
-        self.groups = workload.shift_groups
+        self.view_pairs = view_pairs
+        self.groups = view_pairs.shift_groups
         scale, smallest, largest = self._extent(tables, eps)
         low = max(smallest, -(2 * eps + 30 * scale))
         high = max(min(largest, eps + max(3.0, 30 * scale) / finer**0.6), low)
-        most = _MOST_COARSE_CELLS if workload.factors < 100 else _MOST_COARSE_CELLS // 8
+        most = _MOST_COARSE_CELLS if view_pairs.factor_count < 100 else _MOST_COARSE_CELLS // 8
         self.step = min(max(scale / 12 * finer, (high - low) / most), COARSEST_STEP)
         many = _TILTS + math.ceil(math.log(1 / finer, _RATIO))
         steep = 0.1 / scale * _RATIO ** np.arange(many)
@@ -169,7 +169,7 @@ class Surveyor:
     def _extent(self, tables: Tables, eps: float) -> tuple[float, float, float]:
         """About the standard deviation of the loss of the widest pair, central offsets left out;
         and the smallest and the largest finite loss of a factor."""
-        spread = np.zeros((self.workload.factors, 2))
+        spread = np.zeros((self.view_pairs.factor_count, 2))
         smallest, largest = math.inf, -math.inf
         for noise, rows, shifts in self.groups:
             out = np.empty((len(shifts), 5))
@@ -177,10 +177,10 @@ class Surveyor:
             smallest = min(smallest, float(out[:, 1].min()))
             largest = max(largest, float(out[:, 2].max()))
             if rows is None:
-                spread[len(self.workload.plain) :] = np.abs(out[:, 3:]).max(axis=0)
+                spread[len(self.view_pairs.plain) :] = np.abs(out[:, 3:]).max(axis=0)
             else:
                 spread[rows] = np.abs(out[:, 3:])
-        mean, variance = (self.workload.sum_over_pairs(spread) * self.workload.releases).T
+        mean, variance = (self.view_pairs.sum_over_pairs(spread) * self.view_pairs.releases).T
         scale = max(
             math.sqrt(float(variance.max(initial=0.0))),
             0.01 * (eps + float(mean.max(initial=0.0))),
@@ -194,10 +194,10 @@ class Surveyor:
         """``budget`` is the Q-mass that a factor may lose above its cap."""
         from accounting.evaluator.grid_plan_kernels import capped_moments
 
-        workload = self.workload
-        n_plain = len(workload.plain)
-        log_moment = np.empty((workload.factors, len(self.tilts)))
-        top, aside = np.empty(workload.factors), np.empty(workload.factors)
+        view_pairs = self.view_pairs
+        n_plain = len(view_pairs.plain)
+        log_moment = np.empty((view_pairs.factor_count, len(self.tilts)))
+        top, aside = np.empty(view_pairs.factor_count), np.empty(view_pairs.factor_count)
         central_top = np.zeros(0)
         for (_, rows, shifts), cells, out in zip(self.groups, self.cells, self.out, strict=True):
             n = len(shifts)
@@ -220,7 +220,7 @@ class Surveyor:
             in_chunks(work, n, smallest=8)
             a_out += out[:, 0]
             if rows is None:
-                central = workload.central
+                central = view_pairs.central
                 assert central is not None
                 log_moment[n_plain:] = log_mixture(central, m_out, self.tilts)
                 aside[n_plain:] = mixture(central, a_out[:, None], np.zeros(1))[:, 0]
@@ -231,7 +231,7 @@ class Surveyor:
                 ]
             else:
                 log_moment[rows], top[rows], aside[rows] = m_out, t_out, a_out
-        central = workload.central
+        central = view_pairs.central
         reach = central.step * int(central.mix[:, 0].max(initial=0)) if central is not None else 0.0
         return Survey(self.tilts, log_moment, top, central_top, reach, aside)
 
@@ -251,14 +251,14 @@ class Outlook:
     top: FloatArray
 
 
-def outlook(workload: Workload, seen: Survey, eps: float) -> Outlook:
+def outlook(view_pairs: ViewPairs, seen: Survey, eps: float) -> Outlook:
     """Saddle-point estimate of every pair; the largest of them."""
-    log_moment = workload.sum_over_pairs(seen.log_moment) * workload.releases
-    aside = workload.sum_over_pairs(seen.aside[:, None])[:, 0] * workload.releases
+    log_moment = view_pairs.sum_over_pairs(seen.log_moment) * view_pairs.releases
+    aside = view_pairs.sum_over_pairs(seen.aside[:, None])[:, 0] * view_pairs.releases
     exponent = log_moment - seen.tilts * eps
     exponent[np.isnan(exponent)] = math.inf
     best = np.clip(np.argmin(exponent, axis=1), 1, len(seen.tilts) - 2)
-    rows = np.arange(workload.pairs)
+    rows = np.arange(view_pairs.pair_count)
     tilt = seen.tilts[best]
     chernoff = np.exp(np.minimum(exponent[rows, best], 0.0))
     with np.errstate(invalid="ignore"):
@@ -269,14 +269,16 @@ def outlook(workload: Workload, seen: Survey, eps: float) -> Outlook:
     deviation = np.sqrt(np.where(np.isfinite(bend), np.maximum(2 * bend, 0.0), 0.0))
     kept = chernoff / (1 + tilt) / (1 + 2.5 * tilt * deviation)
     q = int(np.argmax(kept + aside))
-    splits = workload.splits[workload.factor[workload.start[q] : workload.start[q + 1]]].sum()
+    splits = view_pairs.splits[
+        view_pairs.factor[view_pairs.start[q] : view_pairs.start[q + 1]]
+    ].sum()
     return Outlook(
         tilt=float(tilt[q]),
-        splits=max(1, int(splits) * workload.releases),
+        splits=max(1, int(splits) * view_pairs.releases),
         kept=max(float(kept[q]), 1e-300),
         total=max(float(kept[q] + aside[q]), 1e-300),
         log_moment=log_moment,
-        top=workload.sum_over_pairs(seen.top[:, None])[:, 0] * workload.releases,
+        top=view_pairs.sum_over_pairs(seen.top[:, None])[:, 0] * view_pairs.releases,
     )
 
 

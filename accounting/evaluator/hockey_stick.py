@@ -16,9 +16,9 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import InvalidParameter, Undecided
 from accounting.base.validation import gap_width, not_negative
-from accounting.evaluator.build_view_pairs import differences, linear_workload, ordered_pairs
+from accounting.evaluator.build_view_pairs import differences, linear_query_pairs, ordered_pairs
 from accounting.evaluator.evaluate import evaluate
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 
@@ -43,18 +43,18 @@ def product_divergence(
     if shift.ndim != 1 or len(shift) != len(noises):
         raise InvalidParameter(f"{len(noises)} noises need as many shifts, not {list(shifts)}")
     used = np.flatnonzero(shift)
-    workload = Workload(
+    view_pairs = ViewPairs(
         noises=tuple(as_sum(noise) for noise in noises),
         plain=np.stack([used, shift[used]], axis=1),
         start=np.array([0, len(used)]),
         factor=np.arange(len(used)),
     )
-    return _single(workload, eps, gap, absolute)
+    return _single(view_pairs, eps, gap, absolute)
 
 
-def _single(workload: Workload, eps: float, gap: float, absolute: float) -> Enclosure:
+def _single(view_pairs: ViewPairs, eps: float, gap: float, absolute: float) -> Enclosure:
     eps, gap = not_negative("eps", eps), gap_width(gap)
-    found = evaluate(workload, eps, gap=gap, absolute=not_negative("absolute", absolute))
+    found = evaluate(view_pairs, eps, gap=gap, absolute=not_negative("absolute", absolute))
     enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
     if enclosure.upper - enclosure.lower > max(gap * enclosure.upper, absolute):
         raise Undecided(
@@ -85,9 +85,9 @@ class LinearQueries:
         return LinearQueries(array, tuple(as_sum(noise) for noise in noises))
 
     @cached_property
-    def workload(self) -> Workload:
+    def view_pairs(self) -> ViewPairs:
         sparse = [{int(i): int(row[i]) for i in np.flatnonzero(row)} for row in self.columns]
-        return linear_workload(self.noises, differences(sparse))
+        return linear_query_pairs(self.noises, differences(sparse))
 
     def delta(
         self, *, eps: float, gap: float = 0.01, absolute: float = 0.0
@@ -95,7 +95,7 @@ class LinearQueries:
         """The largest divergence over all ordered pairs of columns, the pair that attains its
         lower bound, and the bounds of every pair, in the order of ``ordered_pairs``."""
         found = evaluate(
-            self.workload,
+            self.view_pairs,
             not_negative("eps", eps),
             gap=gap_width(gap),
             absolute=not_negative("absolute", absolute),

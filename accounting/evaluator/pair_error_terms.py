@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.evaluator import bounding_functions as testfunctions
+from accounting.evaluator import bounding_functions
 from accounting.evaluator.grid_plan import Plan
 from accounting.evaluator.tilted_losses import Factors
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
 
 
@@ -43,7 +43,7 @@ class Bounds:
 class PairTerms:
     """Everything about the pairs that does not need a transform."""
 
-    workload: Workload
+    view_pairs: ViewPairs
     plan: Plan
     eta: FloatArray
     eps_up: float
@@ -58,31 +58,31 @@ class PairTerms:
     chernoff: FloatArray
 
     @staticmethod
-    def of(workload: Workload, factors: Factors, plan: Plan) -> PairTerms:
-        t = workload.releases
-        eta = workload.sum_over_pairs(factors.eta[:, None])[:, 0] * t
+    def of(view_pairs: ViewPairs, factors: Factors, plan: Plan) -> PairTerms:
+        t = view_pairs.releases
+        eta = view_pairs.sum_over_pairs(factors.eta[:, None])[:, 0] * t
         shift = 2 * float(eta.max(initial=0.0))
         eps_up, eps_low = plan.eps - shift, plan.eps + shift
-        log_moment = workload.sum_over_pairs(factors.log_moment) * t
-        size = workload.sum_over_pairs(_magnitude(factors))[:, 0] * t
-        summed = (16 + np.diff(workload.start)) * UNIT_ROUNDOFF  # Lemma F6
+        log_moment = view_pairs.sum_over_pairs(factors.log_moment) * t
+        size = view_pairs.sum_over_pairs(_magnitude(factors))[:, 0] * t
+        summed = (16 + np.diff(view_pairs.start)) * UNIT_ROUNDOFF  # Lemma F6
         slack = summed * (size + plan.tilt * abs(plan.eps) + 64)
         base = log_moment[:, 0]
-        whole = workload.sum_over_pairs(factors.log_whole[:, None])[:, 0] * t
-        peak = math.exp(testfunctions.log_peak(plan.tilt)) * (1 + 1e-9)
+        whole = view_pairs.sum_over_pairs(factors.log_whole[:, None])[:, 0] * t
+        peak = math.exp(bounding_functions.log_peak(plan.tilt)) * (1 + 1e-9)
         with np.errstate(over="ignore"):
             scale_up = np.exp(base - plan.tilt * eps_up + slack + eta)
             chernoff = np.exp(whole - plan.tilt * eps_up + slack + eta) * peak
             scale_low = np.exp(base - plan.tilt * eps_low - slack - eta)
         # Markov's inequality for the tilted loss at both ends of the window (Lemma F7)
-        inexact = eta + workload.sum_over_pairs(factors.eta_others[:, None])[:, 0] * t
-        sizes = workload.sum_over_pairs(_finite(np.abs(factors.log_moment))) * t
+        inexact = eta + view_pairs.sum_over_pairs(factors.eta_others[:, None])[:, 0] * t
+        sizes = view_pairs.sum_over_pairs(_finite(np.abs(factors.log_moment))) * t
         low = plan.origin * plan.step
         high = (plan.origin + plan.size) * plan.step
-        outside = np.zeros(workload.pairs)
-        ends = workload.sum_over_pairs(factors.last[:, None].astype(np.float64))[:, 0] * t
+        outside = np.zeros(view_pairs.pair_count)
+        ends = view_pairs.sum_over_pairs(factors.last[:, None].astype(np.float64))[:, 0] * t
         for side in (-1, 1):
-            bound = np.ones(workload.pairs)
+            bound = np.ones(view_pairs.pair_count)
             for j, other in enumerate(plan.others, start=1):
                 gap = other - plan.tilt
                 if gap * side > 0:
@@ -101,8 +101,8 @@ class PairTerms:
         down = np.minimum(aside[:, 0] * np.exp(-factors.eta) * (1 - 1e-12), 1.0)
         with np.errstate(divide="ignore"):
             logs = np.stack([np.log1p(-up), np.log1p(-down)], axis=1)
-        lost = -np.expm1(workload.sum_over_pairs(logs) * t)
-        capped = workload.sum_over_pairs(np.ascontiguousarray(aside[:, 1:2]))[:, 0] * t
+        lost = -np.expm1(view_pairs.sum_over_pairs(logs) * t)
+        capped = view_pairs.sum_over_pairs(np.ascontiguousarray(aside[:, 1:2]))[:, 0] * t
         with np.errstate(over="ignore", invalid="ignore"):
             q_capped = capped * np.exp(eta + plan.eps) * (1 + 1e-12)
         q_capped[capped == 0] = 0.0
@@ -111,9 +111,9 @@ class PairTerms:
         outside = np.minimum(outside, 1.0)
         with np.errstate(over="ignore"):
             below = chernoff * (-np.expm1(np.minimum(base - whole, 0.0)) + 2 * slack)
-        splits = workload.sum_over_pairs(workload.splits[:, None].astype(np.float64))[:, 0] * t
+        splits = view_pairs.sum_over_pairs(view_pairs.splits[:, None].astype(np.float64))[:, 0] * t
         return PairTerms(
-            workload,
+            view_pairs,
             plan,
             eta,
             eps_up,

@@ -17,7 +17,7 @@ from accounting.base.errors import InvalidParameter
 from accounting.base.validation import not_negative, positive
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.hockey_stick import LinearQueries, Noise, as_sum
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.family import Atom, Family
 
 
@@ -49,7 +49,7 @@ def composition_bound(
         raise InvalidParameter(f"tilde noise and family differ in atom {list(odd)}")
     shifts = np.concatenate([np.arange(-family.max_value, 0), np.arange(1, family.max_value + 1)])
     n = len(shifts)
-    scalar = Workload(
+    scalar = ViewPairs(
         noises=(as_sum(hat),),
         plain=np.stack([np.zeros(n, np.int64), shifts], axis=1),
         start=np.arange(n + 1),

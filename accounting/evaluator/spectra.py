@@ -10,11 +10,11 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.threads import in_chunks
-from accounting.evaluator import bounding_functions as testfunctions
+from accounting.evaluator import bounding_functions
 from accounting.evaluator.grid_plan import Plan
 from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.tilted_losses import Factors, mixed_row
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
 
 
@@ -34,7 +34,7 @@ class Spectra:
 
 
 def transform(
-    workload: Workload,
+    view_pairs: ViewPairs,
     rows: FloatArray,
     central_rows: FloatArray,
     factors: Factors,
@@ -45,11 +45,11 @@ def transform(
     ``factors`` says that a factor has no row."""
     from accounting.evaluator.kernels import largest_moduli, rfft_rows
 
-    picks = _positions(workload, pairs)
-    used = np.unique(workload.factor[picks])
-    row_of = np.full(workload.factors, -1, np.int64)
+    picks = _positions(view_pairs, pairs)
+    used = np.unique(view_pairs.factor[picks])
+    row_of = np.full(view_pairs.factor_count, -1, np.int64)
     row_of[used] = np.arange(len(used))
-    n_plain = len(workload.plain)
+    n_plain = len(view_pairs.plain)
     width = plan.size // 2 + 1
     re, im = np.empty((len(used), width)), np.empty((len(used), width))
     norm, size = np.empty(len(used)), np.empty(len(used))
@@ -62,7 +62,7 @@ def transform(
             real = np.empty((end - begin, plan.size))
             for i, f in enumerate(used[begin:end]):
                 real[i] = (
-                    rows[f] if f < n_plain else mixed_row(workload, central_rows, int(f), plan)
+                    rows[f] if f < n_plain else mixed_row(view_pairs, central_rows, int(f), plan)
                 )
             total = real.sum(axis=1)
             scale = np.where(has_row[begin:end], 1 / np.maximum(total, 1e-290), 0.0)
@@ -77,12 +77,12 @@ def transform(
     return Spectra(re, im, row_of, np.minimum(norm, 1.0), log_size)
 
 
-def _positions(workload: Workload, pairs: IntArray) -> IntArray:
-    if len(pairs) == workload.pairs:
-        return np.arange(len(workload.factor))
-    marks = np.zeros(len(workload.factor) + 1, np.int64)
-    np.add.at(marks, workload.start[pairs], 1)
-    np.add.at(marks, workload.start[pairs + 1], -1)
+def _positions(view_pairs: ViewPairs, pairs: IntArray) -> IntArray:
+    if len(pairs) == view_pairs.pair_count:
+        return np.arange(len(view_pairs.factor))
+    marks = np.zeros(len(view_pairs.factor) + 1, np.int64)
+    np.add.at(marks, view_pairs.start[pairs], 1)
+    np.add.at(marks, view_pairs.start[pairs + 1], -1)
     return np.flatnonzero(np.cumsum(marks)[:-1] > 0)
 
 
@@ -93,7 +93,7 @@ def twiddles(size: int) -> tuple[FloatArray, FloatArray]:
 
 
 def correlate(
-    workload: Workload, spectra: Spectra, terms: PairTerms, plan: Plan, pairs: IntArray
+    view_pairs: ViewPairs, spectra: Spectra, terms: PairTerms, plan: Plan, pairs: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Inner products of both test functions with each pair, and bounds of their errors."""
     from accounting.evaluator.kernels import pair_sums, rfft_rows
@@ -103,14 +103,16 @@ def correlate(
     loss = multiples(plan.origin, n, plan.step)
     functions = np.empty((2 * len(kinds), n))
     for i, splits in enumerate(kinds):
-        functions[2 * i] = testfunctions.upper(loss, terms.eps_up, plan.tilt)
+        functions[2 * i] = bounding_functions.upper(loss, terms.eps_up, plan.tilt)
         functions[2 * i + 1] = 0.0
         if 2.01 * splits * plan.step * max(plan.tilt, 1.0) > 600:
             continue  # too many splits for this step: no lower bound here, see below
-        functions[2 * i + 1] = testfunctions.lower(
+        functions[2 * i + 1] = bounding_functions.lower(
             loss, terms.eps_low, plan.tilt, max(1, int(splits)), plan.step
         )
-    peak = np.maximum(np.abs(functions).max(axis=1), math.exp(testfunctions.log_peak(plan.tilt)))
+    peak = np.maximum(
+        np.abs(functions).max(axis=1), math.exp(bounding_functions.log_peak(plan.tilt))
+    )
     norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
     functions = np.ascontiguousarray(np.roll(functions, plan.origin % n, axis=1))
     test_re, test_im = (
@@ -123,15 +125,15 @@ def correlate(
         spectrum[:, 0] *= 0.5
         spectrum[:, -1] *= 0.5
     out = np.empty((len(pairs), 2))
-    factor = np.maximum(spectra.row_of, 0)[workload.factor]
+    factor = np.maximum(spectra.row_of, 0)[view_pairs.factor]
 
     def work(a: int, b: int) -> None:
         pair_sums(
             spectra.re,
             spectra.im,
-            workload.start,
+            view_pairs.start,
             factor,
-            workload.releases,
+            view_pairs.releases,
             test.astype(np.int64),
             test_re,
             test_im,
@@ -141,16 +143,16 @@ def correlate(
 
     in_chunks(work, len(pairs), smallest=16)
     # Lemma F5: the transform, the products and the inner product, in the 2-norm
-    norms = np.ones(workload.factors)
+    norms = np.ones(view_pairs.factor_count)
     norms[spectra.row_of >= 0] = spectra.norm[spectra.row_of[spectra.row_of >= 0]]
-    total = workload.sum_over_pairs(norms[:, None])[pairs, 0] * workload.releases
-    count = np.diff(workload.start)[pairs] * workload.releases
+    total = view_pairs.sum_over_pairs(norms[:, None])[pairs, 0] * view_pairs.releases
+    count = np.diff(view_pairs.start)[pairs] * view_pairs.releases
     fourier = 28 * math.log2(n) * (total + 1) + 6 * count + n / 512 + 600
-    sizes = np.zeros(workload.factors)
+    sizes = np.zeros(view_pairs.factor_count)
     sizes[spectra.row_of >= 0] = spectra.log_size[spectra.row_of[spectra.row_of >= 0]]
     with np.errstate(over="ignore"):
         fourier *= np.exp(
-            workload.sum_over_pairs(sizes[:, None])[pairs, 0] * workload.releases * (1 + 1e-9)
+            view_pairs.sum_over_pairs(sizes[:, None])[pairs, 0] * view_pairs.releases * (1 + 1e-9)
             + 3 * count * UNIT_ROUNDOFF
         )
     steepness = plan.tilt * (float(np.abs(loss).max()) + abs(plan.eps))

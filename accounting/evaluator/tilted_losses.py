@@ -17,7 +17,7 @@ from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.grid_plan import Plan, mixture
 from accounting.evaluator.noise_tables import NoiseTable, noise_table
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_GRID = 1 << 22
@@ -52,22 +52,24 @@ class Factors:
     last: IntArray
 
 
-def tabulate(workload: Workload, tail: float) -> dict[int, NoiseTable]:
+def tabulate(view_pairs: ViewPairs, tail: float) -> dict[int, NoiseTable]:
     """Tables of the noises in use, long enough to leave about ``tail`` and to reach every shift."""
-    used = [i for i, _, _ in workload.shift_groups]
-    lengths = {i: workload.noises[i].length(tail) + int(workload.largest_shift[i]) for i in used}
+    used = [i for i, _, _ in view_pairs.shift_groups]
+    lengths = {
+        i: view_pairs.noises[i].length(tail) + int(view_pairs.largest_shift[i]) for i in used
+    }
     if sum(lengths.values()) > LARGEST_TABLES:
         longest = max(used, key=lengths.__getitem__)
         raise TooLarge(
             f"the noises need tables of {sum(lengths.values()):,} entries in all, more than "
-            f"{LARGEST_TABLES:,}; the longest is that of {workload.noises[longest]}: lower r or "
+            f"{LARGEST_TABLES:,}; the longest is that of {view_pairs.noises[longest]}: lower r or "
             "move p away from 1, or evaluate fewer pairs at a time"
         )
-    return {i: noise_table(workload.noises[i], n) for i, n in lengths.items()}
+    return {i: noise_table(view_pairs.noises[i], n) for i, n in lengths.items()}
 
 
 def tilt_factors(
-    workload: Workload, tables: Mapping[int, NoiseTable], plan: Plan
+    view_pairs: ViewPairs, tables: Mapping[int, NoiseTable], plan: Plan
 ) -> tuple[FloatArray, FloatArray, Factors]:
     """Tilted rows of the plain factors and of the shifts of W, and what Factors records.
 
@@ -76,7 +78,7 @@ def tilt_factors(
     from accounting.evaluator.kernels import tilted_rows
 
     tilts = np.append(plan.tilt, plan.others)
-    n_plain = len(workload.plain)
+    n_plain = len(view_pairs.plain)
     last_plain, last_central = (
         np.clip(np.ceil(top / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID)
         for top in (plan.top[:n_plain], plan.central_top)
@@ -93,12 +95,12 @@ def tilt_factors(
         )
     rows = np.empty((n_plain, plan.size))
     central_rows = np.empty((0, plan.size))
-    log_moment = np.empty((workload.factors, len(tilts)))
-    aside = np.empty((workload.factors, 3))
-    log_whole, etas = np.empty(workload.factors), np.empty((workload.factors, 2))
+    log_moment = np.empty((view_pairs.factor_count, len(tilts)))
+    aside = np.empty((view_pairs.factor_count, 3))
+    log_whole, etas = np.empty(view_pairs.factor_count), np.empty((view_pairs.factor_count, 2))
     steepest = np.array([plan.tilt, np.abs(plan.others).max(initial=0.0)])
-    ends = np.empty(workload.factors, np.int64)
-    for noise, where, shifts in workload.shift_groups:
+    ends = np.empty(view_pairs.factor_count, np.int64)
+    for noise, where, shifts in view_pairs.shift_groups:
         table = tables[noise]
         n = len(shifts)
         last = last_central if where is None else last_plain[where]
@@ -136,10 +138,10 @@ def tilt_factors(
         error = table.relative_error + table.loss_error + 2e-12 + size * UNIT_ROUNDOFF
         top = reference[:, None] * plan.step * tilts
         if where is None:
-            central = workload.central
+            central = view_pairs.central
             assert central is not None
             central_rows = target
-            mixed, whole = _mix_moments(workload, moments, below, tilts, plan.step)
+            mixed, whole = _mix_moments(view_pairs, moments, below, tilts, plan.step)
             log_moment[n_plain:] = mixed + top[0]
             log_whole[n_plain:] = whole + top[0, 0]
             aside[n_plain:] = mixture(central, kept, np.array([0.0, -1.0, 0.0]))
@@ -170,11 +172,11 @@ def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
 
 
 def _offset_weights(
-    workload: Workload, m: int, tilts: FloatArray, step: float
+    view_pairs: ViewPairs, m: int, tilts: FloatArray, step: float
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """For the offsets of m: grid index, and tilted weights of the left and the right neighbour,
     both scaled by e^{-tilt * (index[0] + 1) * step}, the largest that occurs."""
-    central = workload.central
+    central = view_pairs.central
     assert central is not None
     index, share = _split(central.offsets(m), step)
     right = central.weights(m)[:, None] * np.exp(np.outer((index - index[0]) * step, tilts))
@@ -183,17 +185,17 @@ def _offset_weights(
 
 
 def _mix_moments(
-    workload: Workload, moments: FloatArray, below: FloatArray, tilts: FloatArray, step: float
+    view_pairs: ViewPairs, moments: FloatArray, below: FloatArray, tilts: FloatArray, step: float
 ) -> tuple[FloatArray, FloatArray]:
     """Log-moments of the gridded central factors; of the first tilt also with ``below`` added."""
-    central = workload.central
+    central = view_pairs.central
     assert central is not None
     low = int(central.shifts[0])
     out, whole = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
     known: dict[int, tuple[FloatArray, FloatArray]] = {}
     for row, (m, b) in enumerate(central.mix.tolist()):
         if m not in known:
-            index, left, right = _offset_weights(workload, m, tilts, step)
+            index, left, right = _offset_weights(view_pairs, m, tilts, step)
             known[m] = left + right, (index[0] + 1) * step * tilts
         weight, top = known[m]
         of = slice(b - low, b - low + m + 1)
@@ -208,14 +210,16 @@ def _mix_moments(
     return out, whole
 
 
-def mixed_row(workload: Workload, central_rows: FloatArray, factor: int, plan: Plan) -> FloatArray:
+def mixed_row(
+    view_pairs: ViewPairs, central_rows: FloatArray, factor: int, plan: Plan
+) -> FloatArray:
     """The tilted row of a central factor, from those of the shifts of W."""
     from accounting.evaluator.kernels import mix_rows
 
-    central = workload.central
+    central = view_pairs.central
     assert central is not None
-    m, b = central.mix[factor - len(workload.plain)].tolist()
-    index, left, right = _offset_weights(workload, m, np.array([plan.tilt]), plan.step)
+    m, b = central.mix[factor - len(view_pairs.plain)].tolist()
+    index, left, right = _offset_weights(view_pairs, m, np.array([plan.tilt]), plan.step)
     take = np.arange(m + 1) + (b - int(central.shifts[0]))
     out = np.empty(plan.size)
     mix_rows(

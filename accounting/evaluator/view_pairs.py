@@ -3,7 +3,7 @@
 A *plain* factor is one noise shifted by an integer.  A *central* factor (exact_view.md, Theorem 2)
 is the mixture over i = 0..m of the noise W shifted by b + i, with a known loss offset
 (m - 2i) * step and weight w_i.  Every evaluator of this package reduces its question to a
-workload; what it asks for is the hockey-stick divergence of every pair.
+view_pairs; what it asks for is the hockey-stick divergence of every pair.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CentralMixture:
 
 
 @dataclass(frozen=True)
-class Workload:
+class ViewPairs:
     """Pair q is the product of the factors ``factor[start[q]:start[q + 1]]``.
 
     Factor ids below ``len(plain)`` are rows (noise, shift) of ``plain``; the others are rows of
@@ -64,17 +64,17 @@ class Workload:
     releases: int = 1
 
     @property
-    def pairs(self) -> int:
+    def pair_count(self) -> int:
         return len(self.start) - 1
 
     @property
-    def factors(self) -> int:
+    def factor_count(self) -> int:
         return len(self.plain) + (len(self.central.mix) if self.central else 0)
 
     @cached_property
     def splits(self) -> IntArray:
         """How many independent connect-the-dots splits each factor goes through."""
-        counts = np.ones(self.factors, np.int64)
+        counts = np.ones(self.factor_count, np.int64)
         counts[len(self.plain) :] = 2
         return counts
 
@@ -104,7 +104,7 @@ class Workload:
     @cached_property
     def largest_loss(self) -> FloatArray:
         """Per pair, an upper bound of the loss; infinite when some outcome gives the input away."""
-        losses = np.empty(self.factors)
+        losses = np.empty(self.factor_count)
         for row, (noise, shift) in enumerate(self.plain):
             check_time()
             losses[row] = self.noises[noise].largest_loss(int(shift))
@@ -124,11 +124,11 @@ class Workload:
         """Row q: the sum of the rows of ``values`` over the factors of pair q."""
         from accounting.evaluator.kernels import add_up
 
-        out = np.empty((self.pairs, values.shape[1]))
+        out = np.empty((self.pair_count, values.shape[1]))
         add_up(self.start, self.factor, np.ascontiguousarray(values), out)
         return out
 
-    def subset(self, pairs: IntArray) -> Workload:
+    def subset(self, pairs: IntArray) -> ViewPairs:
         """Only these pairs, with only the factors they use."""
         lengths = np.diff(self.start)[pairs]
         start = np.concatenate([[0], np.cumsum(lengths)])
@@ -141,7 +141,7 @@ class Workload:
         if central is not None:
             mix = central.mix[used[used >= n] - n]
             central = CentralMixture(central.noise, central.step, mix)
-        return Workload(
+        return ViewPairs(
             self.noises,
             self.plain[used[used < n]],
             start,

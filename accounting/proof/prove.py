@@ -326,7 +326,7 @@ def _fast_any(
     """Any sequence of changes by the fast evaluators, and changes that stand for all others."""
     less, more = (_protocol(mechanism, noise, 1) for noise in ("less", "more"))
     found = sequence_bounds(
-        less.workload, more.workload, eps, releases, gap=gap, claim=claim, progress=progress
+        less.view_pairs, more.view_pairs, eps, releases, gap=gap, claim=claim, progress=progress
     )
     deviation = _deviation(mechanism, eps, releases)
     added = 0.0 if _enough_central(mechanism) else deviation

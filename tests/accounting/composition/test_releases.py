@@ -113,7 +113,7 @@ def of_sequence(file: ParameterFile, changes: dict[tuple[int, int], int], eps: f
     witness = tuple(
         (protocol.changes.index(Change(*pair)), times) for pair, times in changes.items()
     )
-    found = evaluate(sequence(protocol.workload, witness), eps, gap=1e-3)
+    found = evaluate(sequence(protocol.view_pairs, witness), eps, gap=1e-3)
     return Enclosure(float(found.lower[0]), float(found.upper[0]))
 
 

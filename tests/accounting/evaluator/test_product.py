@@ -152,18 +152,18 @@ def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     from accounting.evaluator.evaluate import run
     from accounting.evaluator.grid_plan import Plan
     from accounting.evaluator.tilted_losses import tabulate
-    from accounting.evaluator.view_pairs import Workload
+    from accounting.evaluator.view_pairs import ViewPairs
 
     rng = random.Random(11)
     noises, shifts, eps = [(2.0, 0.5), (3.0, 0.4)], [1, -1], 0.5
     truth = product(noises, shifts, eps, 1e-30)
-    workload = Workload(
+    view_pairs = ViewPairs(
         tuple(NoiseSum.of(NegativeBinomial(r, p)) for r, p in noises),
         np.array([[0, 1], [1, -1]]),
         np.array([0, 2]),
         np.arange(2),
     )
-    tables = tabulate(workload, 1e-20)
+    tables = tabulate(view_pairs, 1e-20)
     for _ in range(400):
         step = 10 ** rng.uniform(-3, -1.3)
         plan = Plan(
@@ -177,6 +177,6 @@ def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
             top=np.array([rng.uniform(-1, 4), rng.uniform(-1, 4)]),
             central_top=np.zeros(0),
         )
-        found = run(workload, tables, plan)
+        found = run(view_pairs, tables, plan)
         assert mp.mpf(float(found.lower[0])) <= truth.high, plan
         assert truth.low <= mp.mpf(float(found.upper[0])), plan

@@ -220,9 +220,9 @@ def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     truth = divergence(2, [unit], double, eps_central, 0, 2, eps, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     protocol = Protocol(Configuration.of(2, atoms, eps_central=eps_central))
-    workload = protocol.workload.subset(np.array([1]))
-    tables = tabulate(workload, 1e-20)
-    assert workload.central is not None
+    view_pairs = protocol.view_pairs.subset(np.array([1]))
+    tables = tabulate(view_pairs, 1e-20)
+    assert view_pairs.central is not None
     rng = random.Random(12)
     for _ in range(300):
         plan = Plan(
@@ -233,10 +233,10 @@ def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
             tilt=10 ** rng.uniform(-1, 2.5),
             others=np.sort(10 ** np.array([rng.uniform(-2, 3) for _ in range(4)])),
             first=-rng.randint(1, 3000),
-            top=np.array([rng.uniform(-1, 4) for _ in range(workload.factors)]),
-            central_top=np.array([rng.uniform(-1, 4) for _ in workload.central.shifts]),
+            top=np.array([rng.uniform(-1, 4) for _ in range(view_pairs.factor_count)]),
+            central_top=np.array([rng.uniform(-1, 4) for _ in view_pairs.central.shifts]),
         )
-        found = run(workload, tables, plan)
+        found = run(view_pairs, tables, plan)
         assert found.lower[0] <= truth.high, plan
         assert truth.low <= found.upper[0], plan
 
