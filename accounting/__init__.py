@@ -48,8 +48,12 @@ if TYPE_CHECKING:
         Violated,
     )
     from accounting.estimator.estimate import Estimator
-    from accounting.evaluator.hockey_stick import LinearQueries, product_divergence
-    from accounting.evaluator.paper_bound import CompositionBound, composition_bound
+    from accounting.evaluator.hockey_stick import (
+        CompositionBound,
+        LinearQueries,
+        composition_bound,
+        product_divergence,
+    )
     from accounting.model.change import Change
     from accounting.model.configuration import Configuration, Proposal, load, loads
     from accounting.model.family import Family, greedy, halves, hubs, ones, radix
@@ -74,8 +78,12 @@ _HOME = {
         "Violated",
     ),
     "estimator.estimate": ("Estimator",),
-    "evaluator.hockey_stick": ("LinearQueries", "product_divergence"),
-    "evaluator.paper_bound": ("CompositionBound", "composition_bound"),
+    "evaluator.hockey_stick": (
+        "CompositionBound",
+        "LinearQueries",
+        "composition_bound",
+        "product_divergence",
+    ),
     "model.change": ("Change",),
     "model.configuration": ("Configuration", "Proposal", "load", "loads"),
     "model.family": ("Family", "greedy", "halves", "hubs", "ones", "radix"),

@@ -103,9 +103,8 @@ def sequence_bounds(
     settled = False
     while True:
         try:
-            watch(
-                f"{releases:,} releases of {less.pair_count:,} changes, grid for a gap of {width:.0e}"
-            )
+            changes = f"{releases:,} releases of {less.pair_count:,} changes"
+            watch(f"{changes}, grid for a gap of {width:.0e}")
             kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
             found = _upper(kinds, eps, releases, width)
         except (TooLarge, Undecided):

@@ -19,8 +19,8 @@ from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_LAW = 1 << 23
 """Grid points of one law; a composition needs about ten arrays of this size."""
-_OUTWEIGHED = 9.0
-"""Logarithm of what is small next to a mass at infinity."""
+LOG_NEGLIGIBLE = 9.0
+"""Logarithm of the factor by which a negligible term is smaller than what it is compared with."""
 _UP = 1 + 1e-11
 """Covers the relative errors of an exponential of moderate size and of a few operations."""
 
@@ -98,7 +98,7 @@ class DominatingPair:
             middle = (low + high) / 2
             low, high = (middle, high) if mean(middle) * times < eps else (low, middle)
         # where what is infinite outweighs the rest, a gentle tilt resolves as much
-        enough = math.log(self.infinite) - _OUTWEIGHED if self.infinite > 0 else -math.inf
+        enough = math.log(self.infinite) - LOG_NEGLIGIBLE if self.infinite > 0 else -math.inf
         while high > 0.1 and times * self.log_moment(high / 2) - high / 2 * eps < enough:
             high /= 2
         return high

@@ -1,12 +1,12 @@
-"""Hockey-stick divergences of shifted noises: a single product, and linear queries.
+"""Hockey-stick divergences of shifted noises: a product, linear queries, and the paper's bound.
 
-d_eps(P || Q) = sum over outcomes of (P - e^eps Q)_+.  Everything here returns enclosures
-(discretisation.md, Theorem 6); the protocol itself is in ``protocol``.
+d_eps(P || Q) = sum over outcomes of (P - e^eps Q)_+.  Everything here is a bound
+(discretisation.md, Theorem 6); the exact view of the protocol itself is in ``protocol``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,10 +15,11 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import InvalidParameter, Undecided
-from accounting.base.validation import gap_width, not_negative
+from accounting.base.validation import gap_width, not_negative, positive
 from accounting.evaluator.build_view_pairs import differences, linear_query_pairs, ordered_pairs
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
+from accounting.model.family import Atom, Family
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 
@@ -44,7 +45,7 @@ def product_divergence(
         raise InvalidParameter(f"{len(noises)} noises need as many shifts, not {list(shifts)}")
     used = np.flatnonzero(shift)
     view_pairs = ViewPairs(
-        noises=tuple(as_sum(noise) for noise in noises),
+        noises=tuple(_as_sum(noise) for noise in noises),
         plain=np.stack([used, shift[used]], axis=1),
         start=np.array([0, len(used)]),
         factor=np.arange(len(used)),
@@ -82,7 +83,7 @@ class LinearQueries:
                 f"columns of shape {array.shape} do not fit {len(noises)} noises: give at least "
                 "two columns with one entry per noise"
             )
-        return LinearQueries(array, tuple(as_sum(noise) for noise in noises))
+        return LinearQueries(array, tuple(_as_sum(noise) for noise in noises))
 
     @cached_property
     def view_pairs(self) -> ViewPairs:
@@ -105,7 +106,50 @@ class LinearQueries:
         return enclosure, (int(j), int(k)), found.lower, found.upper
 
 
-def as_sum(noise: Noise) -> NoiseSum:
+@dataclass(frozen=True)
+class CompositionBound:
+    """The protocol is (eps, delta_upper)-DP; ``delta_1`` and ``delta_2`` are upper bounds too."""
+
+    eps: float
+    delta_upper: float
+    delta_1: float
+    delta_2: float
+
+
+def composition_bound(
+    family: Family,
+    *,
+    hat: Noise,
+    tilde: Mapping[Atom, Noise],
+    eps_central: float,
+    eps_1: float,
+    eps_2: float,
+    gap: float = 0.01,
+) -> CompositionBound:
+    """Evaluate both conditions exactly (the refined lemma for the second)."""
+    eps_central = positive("eps_central", eps_central)
+    eps_1, eps_2 = not_negative("eps_1", eps_1), not_negative("eps_2", eps_2)
+    if set(tilde) != set(family.atoms):
+        odd = sorted(set(tilde) ^ set(family.atoms))[0]
+        raise InvalidParameter(f"tilde noise and family differ in atom {list(odd)}")
+    shifts = np.concatenate([np.arange(-family.max_value, 0), np.arange(1, family.max_value + 1)])
+    n = len(shifts)
+    scalar = ViewPairs(
+        noises=(_as_sum(hat),),
+        plain=np.stack([np.zeros(n, np.int64), shifts], axis=1),
+        start=np.arange(n + 1),
+        factor=np.arange(n),
+    )
+    delta_1 = float(evaluate(scalar, eps_1, gap=gap).upper.max())
+    queries = LinearQueries.of(family.columns, [tilde[elements] for elements in family.atoms])
+    delta_2 = queries.delta(eps=eps_2, gap=gap)[0].upper if family.max_value > 1 else 0.0
+    up = 1 + 2.0**-50
+    return CompositionBound(
+        (eps_central + eps_1 + eps_2) * up, min(1.0, (delta_1 + delta_2) * up), delta_1, delta_2
+    )
+
+
+def _as_sum(noise: Noise) -> NoiseSum:
     if not isinstance(noise, (NoiseSum, NegativeBinomial)):
         raise InvalidParameter(f"{noise!r} is not a noise: give a NegativeBinomial or a NoiseSum")
     return noise if isinstance(noise, NoiseSum) else NoiseSum.of(noise)

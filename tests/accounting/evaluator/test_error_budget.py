@@ -15,10 +15,10 @@ from raw_protocol import divergence
 from accounting import Configuration, NegativeBinomial, Protocol
 from accounting.evaluator import kernels, spectra, tilted_losses
 from accounting.evaluator.evaluate import run
-from accounting.evaluator.grid_plan import Plan
-from accounting.evaluator.noise_tables import NoiseTable
+from accounting.evaluator.grid_plan import GridPlan
+from accounting.evaluator.noise_tables import NoiseTable, tabulate
 from accounting.evaluator.pair_error_terms import PairTerms
-from accounting.evaluator.tilted_losses import Factors, tabulate, tilt_factors
+from accounting.evaluator.tilted_losses import Factors, TiltedLosses, tilt_factors
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
 
@@ -34,18 +34,18 @@ def one_factor(releases: int, *, central: bool = False) -> ViewPairs:
     return ViewPairs((noise,), plain, np.array([0, 1]), np.array([0]), mix, releases)
 
 
-def plan_of(view_pairs: ViewPairs, tilt: float, others: list[float], **given: int) -> Plan:
+def plan_of(view_pairs: ViewPairs, tilt: float, others: list[float], **given: int) -> GridPlan:
     central = view_pairs.central
-    return Plan(
+    return GridPlan(
         eps=0.1,
         step=STEP,
         size=given.get("size", 4096),
         origin=given.get("origin", -2048),
         tilt=tilt,
-        others=np.array(others),
+        other_tilts=np.array(others),
         first=FIRST,
-        top=np.full(view_pairs.factor_count, TOP),
-        central_top=np.full(len(central.shifts) if central else 0, TOP),
+        cap=np.full(view_pairs.factor_count, TOP),
+        central_cap=np.full(len(central.shifts) if central else 0, TOP),
     )
 
 
@@ -82,7 +82,7 @@ def test_moments_of_every_tilt_are_within_their_budget(central: bool) -> None:
     view_pairs = one_factor(1, central=central)
     table = tabulate(view_pairs, 1e-20)
     tilts = [3.0, 0.0, 1.7, 11.0, 123.4, 900.0]
-    _, _, found = tilt_factors(view_pairs, table, plan_of(view_pairs, tilts[0], tilts[1:]))
+    found = tilt_factors(view_pairs, table, plan_of(view_pairs, tilts[0], tilts[1:])).factors
     with mp.workdps(50):
         for j, truth in enumerate(exact_moments(view_pairs, tilts, table[0])):
             budget = (found.eta if j == 0 else found.eta_others)[0]
@@ -104,7 +104,8 @@ def test_what_is_outside_the_window_is_at_least_what_markov_says() -> None:
             growth, gap = (at_other - at_tilt) * releases, mp.mpf(other) - mp.mpf(tilt)
             edge = int((growth + 3) / gap / STEP)  # where Markov's inequality gives about e^-3
             truth = mp.exp(growth - gap * edge * STEP)
-        _, _, factors = tilt_factors(view_pairs, table, plan_of(view_pairs, tilt, [0.0, other]))
+        plan = plan_of(view_pairs, tilt, [0.0, other])
+        factors = tilt_factors(view_pairs, table, plan).factors
         size = 1 << 62  # so far down that nothing is below
         window = plan_of(view_pairs, tilt, [0.0, other], size=size, origin=edge - size)
         assert truth <= PairTerms.of(view_pairs, factors, window).outside[0] < 1
@@ -129,13 +130,12 @@ def test_no_modulus_exceeds_the_size_of_its_spectrum(n: int) -> None:
         assert 0 < size < 1e-13
 
 
-def _spectra(view_pairs: ViewPairs, rows: np.ndarray, plan: Plan) -> spectra.Spectra:
+def _spectra(view_pairs: ViewPairs, rows: np.ndarray, plan: GridPlan) -> spectra.Spectra:
     nothing = np.zeros(1)
-    last = np.zeros(1, np.int64)
-    factors = Factors(nothing[:, None], nothing, np.zeros((1, 3)), nothing, nothing, last)
-    return spectra.transform(
-        view_pairs, rows, np.empty((0, plan.size)), factors, plan, np.zeros(1, np.int64)
-    )
+    columns = [nothing] * 6
+    factors = Factors(nothing[:, None], *columns, np.zeros(1, np.int64))
+    tilted = TiltedLosses(plan, rows, None, np.empty((0, plan.size)), factors)
+    return spectra.transform(view_pairs, tilted, np.zeros(1, np.int64))
 
 
 def test_errors_of_large_spectra_grow_with_the_number_of_releases() -> None:
@@ -144,17 +144,17 @@ def test_errors_of_large_spectra_grow_with_the_number_of_releases() -> None:
     view_pairs = one_factor(500)
     plan = plan_of(view_pairs, 3.0, [1.0, 5.0], size=1024, origin=-512)
     table = tabulate(view_pairs, 1e-20)
-    rows, central_rows, factors = tilt_factors(view_pairs, table, plan)
-    terms = PairTerms.of(view_pairs, factors, plan)
+    tilted = tilt_factors(view_pairs, table, plan)
+    terms = PairTerms.of(view_pairs, tilted.factors, plan)
     terms = replace(terms, outside=np.zeros(1))  # of the rest only
     pair = np.zeros(1, np.int64)
-    good = spectra.transform(view_pairs, rows, central_rows, factors, plan, pair)
+    good = spectra.transform(view_pairs, tilted, pair)
     larger = np.empty(1)
     kernels.largest_moduli(1.01 * good.re, 1.01 * good.im, larger)
     assert larger[0] >= 1.01 * (1 - 4 * UNIT_ROUNDOFF)
     bad = replace(good, re=1.01 * good.re, im=1.01 * good.im, log_size=np.log(larger))
-    _, error = spectra.correlate(view_pairs, good, terms, plan, pair)
-    _, more = spectra.correlate(view_pairs, bad, terms, plan, pair)
+    _, error = spectra.correlate(good, terms, pair)
+    _, more = spectra.correlate(bad, terms, pair)
     assert more[0, 0] > 100 * error[0, 0]  # 1.01^500 = 144.8, less the errors of the test function
 
 
@@ -168,18 +168,18 @@ def small() -> tuple[ViewPairs, float, float]:
     return view_pairs.subset(np.array([1])), truth.low, truth.high
 
 
-def some_plan(view_pairs: ViewPairs, rng: random.Random) -> Plan:
+def some_plan(view_pairs: ViewPairs, rng: random.Random) -> GridPlan:
     assert view_pairs.central is not None
-    return Plan(
+    return GridPlan(
         eps=0.9,
         step=10 ** rng.uniform(-3, -1.3),
         size=rng.choice([512, 2048]),
         origin=rng.randint(-1500, 0),
         tilt=10 ** rng.uniform(-1, 1.5),
-        others=np.sort(10 ** np.array([rng.uniform(-2, 2) for _ in range(4)])),
+        other_tilts=np.sort(10 ** np.array([rng.uniform(-2, 2) for _ in range(4)])),
         first=-rng.randint(100, 3000),
-        top=np.array([rng.uniform(-0.5, 4) for _ in range(view_pairs.factor_count)]),
-        central_top=np.array([rng.uniform(-0.5, 4) for _ in view_pairs.central.shifts]),
+        cap=np.array([rng.uniform(-0.5, 4) for _ in range(view_pairs.factor_count)]),
+        central_cap=np.array([rng.uniform(-0.5, 4) for _ in view_pairs.central.shifts]),
     )
 
 
@@ -195,12 +195,10 @@ def test_a_factor_has_a_row_where_it_has_a_moment(
     dropped = 0
     for _ in range(100):
         plan = some_plan(view_pairs, rng)
-        rows, central_rows, factors = tilt_factors(view_pairs, tables, plan)
-        has_row = factors.log_moment[:, 0] > -math.inf
+        tilted = tilt_factors(view_pairs, tables, plan)
+        rows, has_row = tilted.rows, tilted.factors.log_moment[:, 0] > -math.inf
         assert ((rows > 0).any(axis=1) <= has_row[: len(rows)]).all()
-        found = spectra.transform(
-            view_pairs, rows, central_rows, factors, plan, np.zeros(1, np.int64)
-        )
+        found = spectra.transform(view_pairs, tilted, np.zeros(1, np.int64))
         assert ((found.re[found.row_of, 0] > 0) == has_row).all()
         dropped += int((~has_row).sum())
         bounds = run(view_pairs, tables, plan)
@@ -219,18 +217,18 @@ def test_a_moment_at_the_cut_is_not_lost(
     disagreed = 0
     for _ in range(60):
         plan = some_plan(view_pairs, rng)
-        rows, _, factors = tilt_factors(view_pairs, tables, plan)
-        last = np.clip(np.ceil(plan.top[: len(rows)] / plan.step), plan.first + 2, None)
+        tilted = tilt_factors(view_pairs, tables, plan)
+        rows = tilted.rows
+        last = np.clip(np.ceil(plan.cap[: len(rows)] / plan.step), plan.first + 2, None)
         unit = np.exp(-plan.tilt * last * plan.step)
-        moment = np.exp(factors.log_moment[: len(rows), 0]) * unit
+        moment = np.exp(tilted.factors.log_moment[: len(rows), 0]) * unit
         cut = float(np.nextafter(rows.sum(axis=1), math.inf).max())
         if not (0 < cut <= moment.max() * (1 + 1e-12)):
             continue
         monkeypatch.setattr(tilted_losses, "_SMALLEST_MOMENT", cut)
-        again, central_rows, factors = tilt_factors(view_pairs, tables, plan)
-        pair = np.zeros(1, np.int64)
-        found = spectra.transform(view_pairs, again, central_rows, factors, plan, pair)
-        has_row = factors.log_moment[:, 0] > -math.inf
+        again = tilt_factors(view_pairs, tables, plan)
+        found = spectra.transform(view_pairs, again, np.zeros(1, np.int64))
+        has_row = again.factors.log_moment[:, 0] > -math.inf
         assert ((found.re[found.row_of, 0] > 0) == has_row).all()
         disagreed += int(has_row[: len(rows)].any())
         assert low <= run(view_pairs, tables, plan).upper[0], plan

@@ -150,8 +150,8 @@ def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     """Theorem 6: whatever the step, the tilt, the window and the caps."""
     from accounting import NoiseSum
     from accounting.evaluator.evaluate import run
-    from accounting.evaluator.grid_plan import Plan
-    from accounting.evaluator.tilted_losses import tabulate
+    from accounting.evaluator.grid_plan import GridPlan
+    from accounting.evaluator.noise_tables import tabulate
     from accounting.evaluator.view_pairs import ViewPairs
 
     rng = random.Random(11)
@@ -166,16 +166,16 @@ def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     tables = tabulate(view_pairs, 1e-20)
     for _ in range(400):
         step = 10 ** rng.uniform(-3, -1.3)
-        plan = Plan(
+        plan = GridPlan(
             eps=eps,
             step=step,
             size=rng.choice([256, 512, 2048]),
             origin=rng.randint(-2000, 500),
             tilt=10 ** rng.uniform(-1, 3.5),
-            others=np.sort(10 ** np.array([rng.uniform(-2, 4) for _ in range(4)])),
+            other_tilts=np.sort(10 ** np.array([rng.uniform(-2, 4) for _ in range(4)])),
             first=-rng.randint(1, 3000),
-            top=np.array([rng.uniform(-1, 4), rng.uniform(-1, 4)]),
-            central_top=np.zeros(0),
+            cap=np.array([rng.uniform(-1, 4), rng.uniform(-1, 4)]),
+            central_cap=np.zeros(0),
         )
         found = run(view_pairs, tables, plan)
         assert mp.mpf(float(found.lower[0])) <= truth.high, plan

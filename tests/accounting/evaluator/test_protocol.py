@@ -14,8 +14,8 @@ from raw_protocol import divergence
 import accounting
 from accounting import Configuration, Enclosure, NegativeBinomial, Protocol, Undecided
 from accounting.evaluator.evaluate import run
-from accounting.evaluator.grid_plan import Plan
-from accounting.evaluator.tilted_losses import tabulate
+from accounting.evaluator.grid_plan import GridPlan
+from accounting.evaluator.noise_tables import tabulate
 from accounting.model.change import Change
 
 VECTORS = json.loads((ORACLES / "raw_view_vectors.json").read_text())["vectors"]
@@ -225,16 +225,16 @@ def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     assert view_pairs.central is not None
     rng = random.Random(12)
     for _ in range(300):
-        plan = Plan(
+        plan = GridPlan(
             eps=eps,
             step=10 ** rng.uniform(-3, -1.3),
             size=rng.choice([256, 512, 2048]),
             origin=rng.randint(-2000, 500),
             tilt=10 ** rng.uniform(-1, 2.5),
-            others=np.sort(10 ** np.array([rng.uniform(-2, 3) for _ in range(4)])),
+            other_tilts=np.sort(10 ** np.array([rng.uniform(-2, 3) for _ in range(4)])),
             first=-rng.randint(1, 3000),
-            top=np.array([rng.uniform(-1, 4) for _ in range(view_pairs.factor_count)]),
-            central_top=np.array([rng.uniform(-1, 4) for _ in view_pairs.central.shifts]),
+            cap=np.array([rng.uniform(-1, 4) for _ in range(view_pairs.factor_count)]),
+            central_cap=np.array([rng.uniform(-1, 4) for _ in view_pairs.central.shifts]),
         )
         found = run(view_pairs, tables, plan)
         assert found.lower[0] <= truth.high, plan
