@@ -15,12 +15,16 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
-from accounting.composition.dominating_pair import LOG_NEGLIGIBLE, DominatingPair
+from accounting.composition.dominating_pair import (
+    LOG_NEGLIGIBLE,
+    DominatingPair,
+    products_of_rows,
+)
 from accounting.evaluator import bounding_functions
 from accounting.evaluator.evaluate import MEMORY_LIMIT, CoarseEstimate, coarse_estimate
 from accounting.evaluator.grid_plan import COARSEST_STEP, GridPlan, Refinement
 from accounting.evaluator.pair_error_terms import PairTerms
-from accounting.evaluator.spectra import Spectra, transform, twiddles
+from accounting.evaluator.spectra import Spectra, transform
 from accounting.evaluator.tilted_losses import tilt_factors
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
@@ -180,15 +184,10 @@ class _InverseTransform:
         return out
 
     def _fill(self, pairs: IntArray, out: FloatArray) -> None:
-        from accounting.composition.composition_kernels import hartley_values, multiply_spectra
-        from accounting.evaluator.kernels import rfft_rows
-
         plan, terms, n = self.plan, self.terms, self.plan.size
-        multiply_spectra(self.spectra.re, self.spectra.im, self.start, self.factor, pairs, out)
-        re, im = np.empty((len(pairs), n // 2 + 1)), np.empty((len(pairs), n // 2 + 1))
-        rfft_rows(out, np.ones(len(pairs)), *twiddles(n), re, im)
-        law = np.empty_like(out)
-        hartley_values(re, im, law)
+        law = products_of_rows(
+            self.spectra.re, self.spectra.im, self.start, self.factor, pairs, scratch=out
+        )
         law = np.roll(law, -(plan.origin % n), axis=1)  # index 0 is the loss origin * step
         inexact = 32 * UNIT_ROUNDOFF * (plan.tilt * (abs(terms.eps_up) + np.abs(self.loss)) + 8)
         with np.errstate(over="ignore"):
