@@ -25,6 +25,7 @@ from accounting.model.noise import NoiseSum
 
 Noise = NegativeBinomial | NoiseSum
 LARGEST_SHIFT = 1 << 40
+"""Largest magnitude of a shift, so that sums and products of shifts fit into 64 bits."""
 
 
 def product_divergence(
@@ -37,8 +38,8 @@ def product_divergence(
 ) -> Enclosure:
     """d_eps(prod_i (D_i + shift_i) || prod_i D_i), the left side of the paper's refined lemma.
 
-    The enclosure has relative gap ``gap`` or width ``absolute``; if neither can be reached the
-    error ``Undecided`` says how far it came.
+    The enclosure has relative gap ``gap`` or width ``absolute``; if neither can be reached, the
+    error ``Undecided`` has the enclosure that was.
     """
     shift = _integers("shifts", shifts)
     if shift.ndim != 1 or len(shift) != len(noises):
@@ -50,10 +51,6 @@ def product_divergence(
         start=np.array([0, len(used)]),
         factor=np.arange(len(used)),
     )
-    return _single(view_pairs, eps, gap, absolute)
-
-
-def _single(view_pairs: ViewPairs, eps: float, gap: float, absolute: float) -> Enclosure:
     eps, gap = not_negative("eps", eps), gap_width(gap)
     found = evaluate(view_pairs, eps, gap=gap, absolute=not_negative("absolute", absolute))
     enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
@@ -94,7 +91,7 @@ class LinearQueries:
         self, *, eps: float, gap: float = 0.01, absolute: float = 0.0
     ) -> tuple[Enclosure, tuple[int, int], FloatArray, FloatArray]:
         """The largest divergence over all ordered pairs of columns, the pair that attains its
-        lower bound, and the bounds of every pair, in the order of ``ordered_pairs``."""
+        lower bound, and the lower and upper bounds of all pairs (j, k), row by row."""
         found = evaluate(
             self.view_pairs,
             not_negative("eps", eps),
@@ -108,7 +105,7 @@ class LinearQueries:
 
 @dataclass(frozen=True)
 class CompositionBound:
-    """The protocol is (eps, delta_upper)-DP; ``delta_1`` and ``delta_2`` are upper bounds too."""
+    """The protocol is (eps, delta_upper)-DP; ``delta_1`` and ``delta_2`` are also upper bounds."""
 
     eps: float
     delta_upper: float
@@ -126,7 +123,14 @@ def composition_bound(
     eps_2: float,
     gap: float = 0.01,
 ) -> CompositionBound:
-    """Evaluate both conditions exactly (the refined lemma for the second)."""
+    """The paper's own bound, to compare with the exact view.
+
+    Theorem (Ghazi et al. 2021, thm:privacy-main-generic): split the noise of {-1, +1} into D-hat
+    and D-tilde.  If D-hat is (eps_1, delta_1)-DP for sums of 0..max_value, and the D-tilde
+    mechanism is (eps_2, delta_2)-DP for the linear query [0 c_2 ... c_max], then the protocol is
+    (eps* + eps_1 + eps_2, delta_1 + delta_2)-DP.  Both deltas are those of the exact divergences;
+    the second one is the paper's refined lemma.
+    """
     eps_central = positive("eps_central", eps_central)
     eps_1, eps_2 = not_negative("eps_1", eps_1), not_negative("eps_2", eps_2)
     if set(tilde) != set(family.atoms):
@@ -143,9 +147,12 @@ def composition_bound(
     delta_1 = float(evaluate(scalar, eps_1, gap=gap).upper.max())
     queries = LinearQueries.of(family.columns, [tilde[elements] for elements in family.atoms])
     delta_2 = queries.delta(eps=eps_2, gap=gap)[0].upper if family.max_value > 1 else 0.0
-    up = 1 + 2.0**-50
+    up = 1 + 2.0**-50  # more than the rounding errors of two additions
     return CompositionBound(
-        (eps_central + eps_1 + eps_2) * up, min(1.0, (delta_1 + delta_2) * up), delta_1, delta_2
+        eps=(eps_central + eps_1 + eps_2) * up,
+        delta_upper=min(1.0, (delta_1 + delta_2) * up),
+        delta_1=delta_1,
+        delta_2=delta_2,
     )
 
 
