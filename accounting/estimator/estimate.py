@@ -157,6 +157,8 @@ class Estimator:
         places = np.flatnonzero(view_pairs.factor >= len(view_pairs.plain))
         pair = np.searchsorted(view_pairs.start, places, side="right") - 1
         self.most_centrals = int(np.bincount(pair, minlength=1).max())
+        # a sum of several central losses needs all cases of each
+        self.all_cases = view_pairs.releases > 1 or self.most_centrals > 1
         mix = self.central.mix[view_pairs.factor[places] - len(view_pairs.plain)]
         self.slack = eps - self._central_loss(mix[:, 0], pair)
         if not self.slack.min(initial=math.inf) > 0:
@@ -172,12 +174,6 @@ class Estimator:
         )
         likely = mean + self.z * np.sqrt(square)
         return np.asarray(np.minimum(most, np.minimum(likely, 0.98 * self.eps)))
-
-    @property
-    def _all_cases(self) -> bool:
-        """Whether all cases of the central noise are kept: sums of several central losses need
-        them."""
-        return self.view_pairs.releases > 1 or self.most_centrals > 1
 
     def log_delta(self, parameters: FloatArray, pairs: IntArray | None = None) -> FloatArray:
         """Estimates of log delta of the given pairs, all by default."""
@@ -260,7 +256,7 @@ class Estimator:
         # the smaller delta, the steeper the tail
         step = slack / (self.z * max(_FEWEST_CELLS, 1.05 * self.z - 1.3))
         below = _BELOW * _SPAN * slack
-        if self._all_cases:
+        if self.all_cases:
             below += self.eps
         cells = (below + (_ABOVE * _SPAN - 1) * slack) / step
         size = next(n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= cells)
@@ -277,7 +273,7 @@ class Estimator:
         noise = np.concatenate([group.plain[:, 0], np.full(len(shifts), self.central.noise)])
         shift = np.concatenate([group.plain[:, 1], shifts])
         shifted, outliers = self._shifted_spectra(noise, shift, grid, tables, slopes=slopes)
-        mix, step = group.central.mix, self.central.step
+        mix = group.central.mix
         spectra = np.empty((len(shifted), n + len(mix), shifted.shape[2]), np.complex128)
         spectra[:, :n] = shifted[:, :n]
         aside = self._mix(
@@ -285,24 +281,13 @@ class Estimator:
         )
         estimate = np.empty(len(group.start) - 1)
         slope = np.empty((len(group.factor) if slopes else 0, 2))
-        weights, releases = grid.weights(self.eps, self.delta), self.view_pairs.releases
+        weights = grid.weights(self.eps, self.delta)
+        question = mix, self.central.step, self.eps, self.view_pairs.releases, weights
 
         def work(a: int, b: int) -> None:
-            begin, end = group.start[a], group.start[b]
-            pair_estimates(
-                spectra,
-                outliers[:n],
-                aside,
-                group.start[a : b + 1] - begin,
-                group.factor[begin:end],
-                mix,
-                step,
-                self.eps,
-                releases,
-                weights,
-                estimate[a:b],
-                slope[begin:end],
-            )
+            s = slice(group.start[a], group.start[b])
+            start, factor, out = group.start[a : b + 1] - s.start, group.factor[s], estimate[a:b]
+            pair_estimates(spectra, outliers[:n], aside, start, factor, *question, out, slope[s])
 
         in_chunks(work, len(estimate), smallest=200)
         return estimate, slope
@@ -323,7 +308,7 @@ class Estimator:
         low = int(central.shifts[0])
         aside = np.empty((len(mix), self.most_centrals, 3))
         last_case = mix[:, 0].copy()
-        if not self._all_cases:
+        if not self.all_cases:
             wanted = _CASES * (self.eps - mix[:, 0] * step) / step
             last_case = np.clip(wanted, -1, mix[:, 0]).astype(np.int64)
 

@@ -136,7 +136,7 @@ def coarse_estimate(view_pairs: ViewPairs, wanted: Refinement) -> CoarseEstimate
     for _ in range(8):
         check_time()
         tables = tabulate(view_pairs, tail)
-        losses = CoarseLosses(view_pairs, tables, wanted.eps, step_factor=wanted.coarse_step_factor)
+        losses = CoarseLosses(view_pairs, tables, wanted.eps, step_factor=0.3**wanted.attempt)
         budget = 1e-6
         for turn in range(80):
             check_time()

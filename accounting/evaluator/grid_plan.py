@@ -20,7 +20,7 @@ from accounting.evaluator.noise_tables import NoiseTable
 from accounting.evaluator.view_pairs import ShiftGroup, ViewPairs
 
 Tables = Mapping[int, NoiseTable]
-"""Tables of the noises in use, by their index."""
+"""Tables by the index of their noise."""
 COARSEST_STEP = 1 / 16
 """Largest step of a grid, in units of the loss: ``one_minus_exp`` is accurate up to there."""
 SMALLEST_DELTA = 1e-300
@@ -109,10 +109,6 @@ class Refinement:
     step_factor: float = 1.0
     attained: float = 0.0
     seen: float = math.inf
-
-    @property
-    def coarse_step_factor(self) -> float:
-        return 0.3**self.attempt
 
     @property
     def cap_share(self) -> float:

@@ -25,7 +25,7 @@ from accounting.model.noise import NoiseSum
 
 Noise = NegativeBinomial | NoiseSum
 LARGEST_SHIFT = 1 << 40
-"""Largest magnitude of a shift, so that sums and products of shifts fit into 64 bits."""
+"""Largest magnitude of a shift; larger ones might overflow 64-bit integers."""
 
 
 def product_divergence(

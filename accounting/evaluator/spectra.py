@@ -137,16 +137,11 @@ def correlate(spectra: Spectra, terms: PairTerms, pairs: IntArray) -> tuple[Floa
     loss = multiples(plan.origin, plan.size, plan.step)
     test = _BoundingSpectra.of(terms, loss)
     out = np.empty((len(pairs), 2))
-    products = (
-        spectra.re,
-        spectra.im,
-        view_pairs.start,
-        spectra.rows_of(view_pairs),
-        view_pairs.releases,
-    )
+    spectrum = spectra.re, spectra.im, view_pairs.start, spectra.rows_of(view_pairs)
 
     def work(a: int, b: int) -> None:
-        pair_sums(*products, test.kind, test.re, test.im, pairs[a:b], out[a:b])
+        bounding = test.kind, test.re, test.im
+        pair_sums(*spectrum, view_pairs.releases, *bounding, pairs[a:b], out[a:b])
 
     in_chunks(work, len(pairs), smallest=16)
     return out, _errors(spectra, terms, test, loss)[pairs]

@@ -143,31 +143,25 @@ class _Shifted:
 def tilt_factors(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedLosses:
     """Put the losses of all factors on the grid of the plan and tilt them."""
     cells = _Cells.of(view_pairs, plan)
-    n = view_pairs.factor_count
-    log_whole, capped, capped_q, unknown, eta, eta_others = np.empty((6, n))
-    factors = Factors(
-        log_moment=np.empty((n, len(cells.tilts))),
-        log_whole=log_whole,
-        capped=capped,
-        capped_q=capped_q,
-        unknown=unknown,
-        eta=eta,
-        eta_others=eta_others,
-        last=np.empty(n, np.int64),
-    )
     rows, central_rows = np.empty((len(view_pairs.plain), plan.size)), np.empty((0, plan.size))
+    parts: list[Factors] = []
     for group in view_pairs.shift_groups:
         table = tables[group.noise]
         shifted = _tilt_shifts(table, group, cells, plan)
         error = cells.errors(table, plan)
         if group.central is None:
             rows[group.factors] = shifted.rows
-            found = _plain_factors(shifted, error)
+            parts.append(_plain_factors(shifted, error))
         else:
             central_rows = shifted.rows
-            found = _central_factors(group.central, shifted, error, cells, plan.step)
-        for field in fields(Factors):
-            getattr(factors, field.name)[group.factors] = getattr(found, field.name)
+            parts.append(_central_factors(group.central, shifted, error, cells, plan.step))
+    order = np.argsort(np.concatenate([group.factors for group in view_pairs.shift_groups]))
+    factors = Factors(
+        **{
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])[order]
+            for field in fields(Factors)
+        }
+    )
     return TiltedLosses(plan, rows, view_pairs.central, central_rows, factors)
 
 
