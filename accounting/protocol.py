@@ -92,7 +92,7 @@ class Protocol:
 
     @property
     def changes(self) -> list[Change]:
-        """What one user can change, in the order of the view_pairs's pairs."""
+        """What one user can change, in the order of ``view_pairs``."""
         config = self.configuration
         return every_change(max_value=config.max_value, dimension=config.dimension)
 

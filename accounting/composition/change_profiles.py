@@ -153,7 +153,7 @@ def _plan(
 
 
 def _grid_size(cells: float, view_pairs: ViewPairs) -> int:
-    """The power of two that holds so many cells, if there is memory for it."""
+    """The power of two that holds this many cells, if there is memory for it."""
     most = MEMORY_LIMIT // (16 * (view_pairs.factor_count + 64))
     if not cells <= most / 2:
         raise TooLarge(

@@ -1,7 +1,7 @@
 """The divergence of the raw message counts of the protocol, by enumeration, for small cases.
 
 No change of basis and no theorem: the law of the counts (u_{-1}, u_1, u_2) is tabulated for both
-inputs and the positive parts are added up.  Max_value 1 and 2 (the atom {2, -1, -1}) only.
+inputs and the positive parts are added up.  Only max_value 1 and 2 (the atom {2, -1, -1}).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def view_pairs(
 def test_the_worst_pair(
     family: Family, eps: float, share: float, delta: float, scale: float
 ) -> None:
-    """Within a few percent as long as delta is within some powers of ten of what is asked for."""
+    """Within 3% as long as delta is within a few powers of ten of the value of interest."""
     seen = 0
     for factor in np.geomspace(0.4, 2.0, 9):
         w, x = view_pairs(family, factor * scale, eps=eps, share=share)
@@ -70,7 +70,7 @@ def test_a_subset_of_pairs_gives_the_same_numbers() -> None:
     w, x = view_pairs(accounting.greedy(7, [4]), 28.0, eps=1.0, share=0.8)
     estimator = Estimator(w, eps=1.0, delta=1e-6)
     some = np.argsort(-estimator.log_delta(x))[[5, 0, 3, 1]]
-    # the grids of a subset are its own
+    # a subset has grids of its own
     assert np.abs(estimator.log_delta(x)[some] - estimator.log_delta(x, some)).max() < 0.02
 
 

@@ -1,5 +1,5 @@
-"""The parts of the error budget that no single kernel owns: moments of other tilts (Lemma F7),
-sizes of spectra (F5), and the one decision which factors have a row (F3)."""
+"""The parts of the error budget that belong to no single kernel: moments of other tilts (Lemma F7),
+sizes of spectra (F5), and the decision which factors have a row (F3)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_moments_of_every_tilt_are_within_their_budget(central: bool) -> None:
 
 
 def test_what_is_outside_the_window_is_at_least_what_markov_says() -> None:
-    """So many releases that a relative error of 2^-53 in one moment is seen in the product."""
+    """With this many releases, a relative error of 2^-53 in one moment shows in the product."""
     releases = 1 << 34
     view_pairs = one_factor(releases)
     table = tabulate(view_pairs, 1e-20)
@@ -106,14 +106,15 @@ def test_what_is_outside_the_window_is_at_least_what_markov_says() -> None:
             truth = mp.exp(growth - gap * edge * STEP)
         plan = plan_of(view_pairs, tilt, [0.0, other])
         factors = tilt_factors(view_pairs, table, plan).factors
-        size = 1 << 62  # so far down that nothing is below
+        size = 1 << 62  # no loss lies below such a window
         window = plan_of(view_pairs, tilt, [0.0, other], size=size, origin=edge - size)
         assert truth <= PairTerms.of(view_pairs, factors, window).outside[0] < 1
 
 
 @pytest.mark.parametrize("n", [256, 4096])
 def test_no_modulus_exceeds_the_size_of_its_spectrum(n: int) -> None:
-    """Of the computed spectrum, and of the exact one: its largest modulus is the sum of the row."""
+    """Neither of the computed spectrum nor of the exact one, whose largest modulus is the sum of the
+    row."""
     view_pairs = one_factor(1)
     plan = replace(plan_of(view_pairs, 3.0, [1.0]), size=n)
     rng = np.random.default_rng(n)
@@ -139,14 +140,14 @@ def _spectra(view_pairs: ViewPairs, rows: np.ndarray, plan: GridPlan) -> spectra
 
 
 def test_errors_of_large_spectra_grow_with_the_number_of_releases() -> None:
-    """A fault in the transform that makes every modulus 1% too large is paid for, release by
-    release: Lemma F5 does not assume that moduli are at most one."""
+    """A fault in the transform that makes every modulus 1% too large raises the error bound with
+    every release: Lemma F5 does not assume that moduli are at most one."""
     view_pairs = one_factor(500)
     plan = plan_of(view_pairs, 3.0, [1.0, 5.0], size=1024, origin=-512)
     table = tabulate(view_pairs, 1e-20)
     tilted = tilt_factors(view_pairs, table, plan)
     terms = PairTerms.of(view_pairs, tilted.factors, plan)
-    terms = replace(terms, outside=np.zeros(1))  # of the rest only
+    terms = replace(terms, outside=np.zeros(1))  # leave only the errors of the transforms
     pair = np.zeros(1, np.int64)
     good = spectra.transform(view_pairs, tilted, pair)
     larger = np.empty(1)
@@ -210,7 +211,8 @@ def test_a_factor_has_a_row_where_it_has_a_moment(
 def test_a_moment_at_the_cut_is_not_lost(
     small: tuple[ViewPairs, float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sum of a row, added up in another order, may fall below a cut that its moment reaches."""
+    """The sum of a row, in another order of summation, may fall below a cut that its moment
+    reaches."""
     view_pairs, low, _ = small
     tables = tabulate(view_pairs, 1e-20)
     rng = random.Random(8)

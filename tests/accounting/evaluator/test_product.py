@@ -91,14 +91,14 @@ def test_a_constant_loss_has_a_closed_form() -> None:
     assert found.lower <= truth <= found.upper
 
 
-def test_an_unreachable_gap_is_said() -> None:
+def test_an_unreachable_gap_is_reported() -> None:
     p = 0.5  # eps is the supremum of the loss up to rounding: zero or not cannot be decided
     with pytest.raises(Undecided, match="out of reach"):
         product_divergence([NegativeBinomial(3.0, p)], [1], eps=float(mp.log(2)))
 
 
 def test_known_five_factors() -> None:
-    """Loss of bounds under refinement: the coarse enclosure contains the fine one."""
+    """Coarse and fine enclosures overlap, and the fine one has the gap that was asked for."""
     noises = [NegativeBinomial.from_mean(mean=m, r=11.0) for m in (400, 600, 800, 1000, 1200)]
     shifts = [-2, -1, 1, -1, 1]
     coarse = product_divergence(noises, shifts, eps=0.1, gap=0.05)
@@ -136,7 +136,7 @@ def test_lopsided_products(
 
 @pytest.mark.parametrize("eps", [0.7, 0.8, 1.2])
 def test_masses_near_the_end_of_the_doubles(eps: float) -> None:
-    """f(0) = 2^-2060: the left tail leaves the range of doubles, and is not forgotten."""
+    """f(0) = 2^-2060: the left tail leaves the range of doubles but still counts."""
     truth = product([(2060.0, 0.5)], [-1], eps, 1e-280)
     try:
         found = enclose([(2060.0, 0.5)], [-1], eps, 0.5, 0.0)

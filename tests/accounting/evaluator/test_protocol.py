@@ -119,8 +119,8 @@ def test_noises_listed_twice_add_up() -> None:
     assert b.lower <= a.upper
 
 
-def test_two_releases_agree_with_composing_by_hand() -> None:
-    """Max_value 1, r = 1: P and Q of the central loss are a handful of numbers per outcome."""
+def test_two_releases_agree_with_joint_enumeration() -> None:
+    """max_value 1: the raw counts of +1 and -1 in both releases."""
     noise, eps_central, eps = (2.0, 0.4), 1.5, 0.8
     protocol = Protocol(
         Configuration.of(1, [((-1, 1), NB(*noise))], eps_central=eps_central),
@@ -128,8 +128,8 @@ def test_two_releases_agree_with_composing_by_hand() -> None:
         same_change=True,
     )
     found = protocol.delta_of(Change(0, 1), eps, gap=1e-3).enclosure
-    # by hand: two users' worth of raw counts, enumerated jointly
-    one = _view_pairs(noise, eps_central)
+    # both releases' raw counts, enumerated jointly
+    one = _raw_counts(noise, eps_central)
     import mpmath as mp
 
     with mp.workdps(30):
@@ -142,7 +142,7 @@ def test_two_releases_agree_with_composing_by_hand() -> None:
     assert found.relative_gap <= 1e-3
 
 
-def _view_pairs(noise: tuple[float, float], eps_central: float) -> list[tuple]:
+def _raw_counts(noise: tuple[float, float], eps_central: float) -> list[tuple]:
     import mpmath as mp
     from truth import masses
 
