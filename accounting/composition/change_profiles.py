@@ -131,6 +131,7 @@ def _plan(
     high = max(high, _LEAST_REACH) * widening
     size = _grid_size((high - low) / step + 4 * saddle.splits / releases + 8, one)
     origin = math.floor(low / step) - 2
+    # moments that prove how little lies outside: above by higher tilts, below by negative ones
     proved_by = np.unique(np.argmin(above, axis=1))
     proved_by = proved_by[proved_by > a][:: len(proved_by) // 8 + 1]
     proved_by = np.unique(np.concatenate([proved_by, [a + 1, a + 2]]))

@@ -67,9 +67,7 @@ def evaluate(
     upper = np.where(view_pairs.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
     wanted = Refinement(eps=eps, gap=gap, absolute=absolute)
-    for attempt in range(_ATTEMPTS):
-        if not len(left):
-            break
+    while len(left) and wanted.attempt < _ATTEMPTS:
         part = view_pairs if len(left) == view_pairs.pair_count else view_pairs.subset(left)
         coarse = coarse_estimate(part, wanted)
         largest = _largest_grid(part)
@@ -87,21 +85,28 @@ def evaluate(
         width = float(upper.max()) - best
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < 1e-280:
             break
-        if plan.size == largest and attempt > 1:
+        if plan.size == largest and wanted.attempt > 1:
             break
         left = np.flatnonzero(upper > max(best, absolute / 2))
-        step_factor = wanted.step_factor
-        if found.step_width > 0.25 * width:
-            step_factor *= max(0.1, min(0.6, 0.8 * math.sqrt(gap * max(best, absolute) / width)))
-        wanted = replace(
-            wanted,
-            attempt=attempt + 1,
-            tail=min(coarse.tail, 1e-6 * gap * max(best, absolute, 1e-280)),
-            step_factor=step_factor,
-            attained=best,
-            seen=found.estimate if found.estimate > 0 else math.inf,
-        )
+        wanted = _refined(wanted, found, tail=coarse.tail, attained=best, width=width)
     return Bounds(lower, upper)
+
+
+def _refined(
+    last: Refinement, found: Bounds, *, tail: float, attained: float, width: float
+) -> Refinement:
+    """The next attempt, after one that left an enclosure of this width."""
+    scale, step_factor = max(attained, last.absolute), last.step_factor
+    if found.step_width > 0.25 * width:
+        step_factor *= max(0.1, min(0.6, 0.8 * math.sqrt(last.gap * scale / width)))
+    return replace(
+        last,
+        attempt=last.attempt + 1,
+        tail=min(tail, 1e-6 * last.gap * max(scale, 1e-280)),
+        step_factor=step_factor,
+        attained=attained,
+        seen=found.estimate if found.estimate > 0 else math.inf,
+    )
 
 
 def _largest_grid(view_pairs: ViewPairs) -> int:

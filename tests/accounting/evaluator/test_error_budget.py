@@ -113,8 +113,7 @@ def test_what_is_outside_the_window_is_at_least_what_markov_says() -> None:
 
 @pytest.mark.parametrize("n", [256, 4096])
 def test_no_modulus_exceeds_the_size_of_its_spectrum(n: int) -> None:
-    """Neither of the computed spectrum nor of the exact one, whose largest modulus is the sum of the
-    row."""
+    """Of the computed spectrum and the exact one, whose largest modulus is the sum of the row."""
     view_pairs = one_factor(1)
     plan = replace(plan_of(view_pairs, 3.0, [1.0]), size=n)
     rng = np.random.default_rng(n)
@@ -163,7 +162,7 @@ def test_errors_of_large_spectra_grow_with_the_number_of_releases() -> None:
 def small() -> tuple[ViewPairs, float, float]:
     """A pair of the protocol with a central factor, and both sides of its divergence at 0.9."""
     unit, double = (2.0, 0.45), (2.5, 0.4)
-    truth = divergence(2, [unit], double, 2.0, 0, 2, 0.9, tail=1e-12)
+    truth = divergence([unit], double, eps_central=2.0, x=0, x_prime=2, eps=0.9, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     view_pairs = Protocol(Configuration.of(2, atoms, eps_central=2.0)).view_pairs
     return view_pairs.subset(np.array([1])), truth.low, truth.high

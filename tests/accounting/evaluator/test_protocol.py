@@ -52,7 +52,7 @@ def test_raw_counts_of_random_small_protocols() -> None:
         double = (rng.uniform(0.4, 4), rng.uniform(0.1, 0.4)) if top == 2 else None
         eps_central, eps = rng.uniform(0.5, 4.0) * top, rng.uniform(0.0, 2.5)
         x, y = rng.sample(range(top + 1), 2)
-        truth = divergence(top, unit, double, eps_central, x, y, eps)
+        truth = divergence(unit, double, eps_central=eps_central, x=x, x_prime=y, eps=eps)
         atoms = [((-1, 1), NB(*noise)) for noise in unit]
         if double is not None:
             atoms.append(((2, -1, -1), NB(*double)))
@@ -217,7 +217,7 @@ def test_all_pairs_at_200() -> None:
 def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     """Theorem 6 with a central factor."""
     unit, double, eps_central, eps = (2.0, 0.45), (2.5, 0.4), 2.0, 0.9
-    truth = divergence(2, [unit], double, eps_central, 0, 2, eps, tail=1e-12)
+    truth = divergence([unit], double, eps_central=eps_central, x=0, x_prime=2, eps=eps, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     protocol = Protocol(Configuration.of(2, atoms, eps_central=eps_central))
     view_pairs = protocol.view_pairs.subset(np.array([1]))
@@ -252,7 +252,7 @@ def test_what_would_not_fit_into_memory_is_refused_at_once() -> None:
 def test_losses_of_w_far_below_the_grid_of_their_factor() -> None:
     """The central offset lifts a loss of W that alone would lie below the grid."""
     unit, double = (2.0, 0.11709465984652466), (2.0, 0.17877156924094736)
-    truth = divergence(2, [unit], double, 2.0, 0, 1, 0.0, tail=1e-12)
+    truth = divergence([unit], double, eps_central=2.0, x=0, x_prime=1, eps=0.0, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     found = Protocol(Configuration.of(2, atoms, eps_central=2.0)).delta_of(
         Change(0, 1), 0.0, gap=0.01
