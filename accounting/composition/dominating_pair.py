@@ -176,9 +176,9 @@ class DominatingPair:
             mass = kept * np.exp(float(logs.sum()) - rise) * inexact * _UP
         mass = np.minimum(mass, self.finite * other.finite * _UP)
         found = DominatingPair(self.step, self.base + other.base, mass, self._infinite(other))
-        return found.normalised()
+        return found.normalized()
 
-    def normalised(self) -> DominatingPair:
+    def normalized(self) -> DominatingPair:
         """The pair of the convex hull of this profile and of delta <= 1, of total mass one."""
         value = self.profile(self.base, len(self.mass))
         return DominatingPair.from_profile(value, base=self.base, step=self.step)

@@ -209,7 +209,7 @@ class Estimator:
         variance = mean + mean**2 / r
         shape = mean**2 / variance
         z = math.sqrt(2 * math.log(1 / (_TAIL * self.delta)))
-        with np.errstate(over="ignore"):  # what is infinite is too large, see below
+        with np.errstate(over="ignore"):  # an infinite length is refused below
             # the quantile of a gamma law by Wilson and Hilferty, and room for the discrete tail
             length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
         central = z * z / (2 * self.central.step)
@@ -300,8 +300,10 @@ class Estimator:
         outliers: FloatArray,
         out: ComplexArray,
     ) -> FloatArray:
-        """Fill ``out`` with the spectra of the central factors, from those of the shifts of W; what
-        their outliers add."""
+        """Fill ``out`` with the spectra of the central factors, from those of the shifts of W.
+
+        Returns what their outliers add to the estimates, see ``mixed_outliers``.
+        """
         from accounting.estimator.estimate_kernels import mix_spectra, mixed_outliers
 
         mix, step, exponents = central.mix, central.step, grid.exponents

@@ -39,6 +39,7 @@ from accounting.evaluator.view_pairs import ViewPairs
 MEMORY_LIMIT = 2 << 30
 """Bytes that the spectra of one evaluation may take."""
 LARGEST_EPS = 1e6
+"""Largest eps that is evaluated: grids of losses end there."""
 _ATTEMPTS = 8
 """Largest number of passes, each on a finer grid."""
 _NEGLIGIBLE = 1e-4
@@ -150,7 +151,7 @@ def coarse_estimate(view_pairs: ViewPairs, wanted: Refinement) -> CoarseEstimate
             delta = wanted.expected(saddle)
             allowed = share * delta * math.exp(-wanted.eps) / saddle.splits
             if turn == 0 and allowed > 5 * budget:
-                budget = 1e-3  # a large divergence: come from above
+                budget = 1e-3  # a large divergence: start from a larger budget
                 continue
             if budget <= 1.5 * allowed:
                 break

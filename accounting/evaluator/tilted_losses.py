@@ -34,13 +34,13 @@ class Factors:
     """One entry per factor.
 
     ``log_moment``: for the plan's tilt, then for the others.  ``log_whole``: the log-moment for the
-    plan's tilt with a bound of what lies below the grid added.  ``capped`` and ``capped_q``: P-mass
+    plan's tilt including a bound of the mass below the grid.  ``capped`` and ``capped_q``: P-mass
     with infinite or capped loss, and its Q-mass.  ``unknown``: P-mass of which nothing is known.
     ``eta`` bounds all relative errors of the row and of the moment for the plan's tilt,
     ``eta_others`` those of the other moments.  ``last``: highest grid point in use.
 
-    A factor whose log-moment is minus infinity has no row: what it holds counts as lying below the
-    grid.  That is decided here, once, and nowhere else (floating_point.md, F3).
+    A factor whose log-moment is minus infinity has no row: all its mass counts as lying below the
+    grid.  This is decided only here (floating_point.md, F3).
     """
 
     log_moment: FloatArray
@@ -55,7 +55,7 @@ class Factors:
 
 @dataclass(frozen=True)
 class TiltedLosses:
-    """The tilted rows of the plain factors and of the shifts of W, and what else is known."""
+    """The tilted rows of the plain factors and of the shifts of W, with numbers per factor."""
 
     plan: GridPlan
     rows: FloatArray
@@ -166,6 +166,7 @@ def tilt_factors(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> Tilte
 
 
 def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: GridPlan) -> _Shifted:
+    """Put the losses of the shifts of one noise on the grid and tilt them."""
     from accounting.evaluator.kernels import tilted_rows
 
     shifts, n = group.shifts, len(group.shifts)
@@ -183,8 +184,8 @@ def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: Grid
         tilted_rows(mass, log_mass, shifts[s], *grid, rows[s], moment[s], aside[s])
 
     in_chunks(work, n, smallest=max(1, 20_000 // len(mass)))
-    # What underflows is less than 2^-1021 in the unit of the row.  It is added to what lies below
-    # the grid, and to the moments of the other tilts, which bound from above.
+    # Underflow loses less than 2^-1021 in the unit of the row.  That is added to ``below``, and to
+    # the moments of the other tilts, which serve as upper bounds.
     moment[:, 1:] += TINY
     empty = moment[:, 0] < _SMALLEST_MOMENT
     moment[empty, 0], rows[empty] = 0.0, 0.0
