@@ -7,10 +7,10 @@ from accounting.base.errors import TooLarge as TooLarge
 from accounting.base.errors import Undecided as Undecided
 from accounting.base.errors import Violated as Violated
 from accounting.estimator.estimate import Estimator as Estimator
+from accounting.evaluator.hockey_stick import CompositionBound as CompositionBound
 from accounting.evaluator.hockey_stick import LinearQueries as LinearQueries
+from accounting.evaluator.hockey_stick import composition_bound as composition_bound
 from accounting.evaluator.hockey_stick import product_divergence as product_divergence
-from accounting.evaluator.paper_bound import CompositionBound as CompositionBound
-from accounting.evaluator.paper_bound import composition_bound as composition_bound
 from accounting.model.change import Change as Change
 from accounting.model.configuration import Configuration as Configuration
 from accounting.model.configuration import Proposal as Proposal

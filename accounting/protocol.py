@@ -20,9 +20,9 @@ from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
 from accounting.composition.any_sequence import sequence_bounds
-from accounting.evaluator.build_view_pairs import differences, protocol_workload, with_moves
+from accounting.evaluator.build_view_pairs import differences, protocol_pairs, with_moved_pairs
 from accounting.evaluator.evaluate import evaluate
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.change import Change, Repeated, every_change
 from accounting.model.configuration import Configuration
 from accounting.model.family import UNIT
@@ -126,7 +126,7 @@ class Protocol:
         return self.releases > 1 and not self.same_change
 
     @cached_property
-    def workload(self) -> Workload:
+    def view_pairs(self) -> ViewPairs:
         """The pairs of views of all changes."""
         top = self.configuration.max_value
         if top > LARGEST_VALUE:
@@ -135,11 +135,11 @@ class Protocol:
                 f"up to max_value = {LARGEST_VALUE}, single pairs beyond"
             )
         single = self._pairs_of(np.arange(top + 1))
-        return with_moves(single, top) if self.configuration.dimension > 1 else single
+        return with_moved_pairs(single, top) if self.configuration.dimension > 1 else single
 
     @property
     def changes(self) -> list[Change]:
-        """What one user can change, in the order of the workload's pairs."""
+        """What one user can change, in the order of ``view_pairs``."""
         config = self.configuration
         return every_change(max_value=config.max_value, dimension=config.dimension)
 
@@ -153,11 +153,11 @@ class Protocol:
         noises[unit] = NoiseSum((*noises[unit].parts, geometric), p_ulps=8 + 4 * config.step)
         return tuple(noises)
 
-    def _pairs_of(self, inputs: IntArray) -> Workload:
+    def _pairs_of(self, inputs: IntArray) -> ViewPairs:
         family = self.configuration.family
         found = differences([family.sparse_columns[j] for j in inputs])
         unit = family.atoms.index(UNIT)
-        base = protocol_workload(self.noises, found, unit, self.configuration.step, inputs)
+        base = protocol_pairs(self.noises, found, unit, self.configuration.step, inputs)
         return replace(base, releases=self.releases)
 
     def delta(
@@ -188,7 +188,7 @@ class Protocol:
         eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
         if self.any_sequence:
             return self._of_any_sequence(eps, accuracy, progress)
-        return self._of_pairs(self.workload, self.changes, eps, accuracy, progress)
+        return self._of_pairs(self.view_pairs, self.changes, eps, accuracy, progress)
 
     def delta_of(
         self, change: Change, eps: float, *, gap: float = 0.01, absolute: float = 0.0
@@ -228,7 +228,7 @@ class Protocol:
         return self._of_pairs(part, [change], eps, accuracy, silent)
 
     def _of_any_sequence(self, eps: float, accuracy: _Accuracy, progress: Progress) -> Delta:
-        one = replace(self, releases=1).workload
+        one = replace(self, releases=1).view_pairs
         found = sequence_bounds(one, one, eps, self.releases, gap=accuracy.gap, progress=progress)
         exact = self.configuration.family.exact
         enclosure = Enclosure(found.lower if exact else 0.0, found.upper)
@@ -247,14 +247,14 @@ class Protocol:
 
     def _of_pairs(
         self,
-        workload: Workload,
+        view_pairs: ViewPairs,
         changes: Sequence[Change],
         eps: float,
         accuracy: _Accuracy,
         progress: Progress,
     ) -> Delta:
         found = evaluate(
-            workload, eps, gap=accuracy.gap, absolute=accuracy.absolute, progress=progress
+            view_pairs, eps, gap=accuracy.gap, absolute=accuracy.absolute, progress=progress
         )
         exact = self.configuration.family.exact
         lower = found.lower if exact else np.zeros_like(found.lower)

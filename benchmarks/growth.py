@@ -75,10 +75,10 @@ def rigorous(config: Configuration) -> Outcome:
 
 def estimate(config: Configuration) -> Outcome:
     """Without proofs, as a search would ask: choosing the grid is included."""
-    workload = Protocol(config).workload
-    parts = [noise.parts[0] for noise in workload.noises]
+    view_pairs = Protocol(config).view_pairs
+    parts = [noise.parts[0] for noise in view_pairs.noises]
     parameters = np.log([[part.mean for part in parts], [part.r for part in parts]])
-    found = Estimator(workload, eps=EPS, delta=TARGET).log_delta(parameters)
+    found = Estimator(view_pairs, eps=EPS, delta=TARGET).log_delta(parameters)
     return Outcome(f"about {math.exp(found.max()):.4g}", len(found), None)
 
 

@@ -1,8 +1,8 @@
 """delta(eps) of T releases in which one user's value may change differently every time.
 
-From above by the backward induction of releases.md (Theorem 2) for a few releases, and by a power
-of the dominating pair of all changes (Theorem 3) for many; from below by one fixed sequence of
-changes, the witness.
+The upper bound comes from the backward induction of releases.md (Theorem 2), for many releases
+with a power of the dominating pair of a block (Theorem 3); the lower bound from one fixed sequence
+of changes, the witness.
 """
 
 from __future__ import annotations
@@ -20,34 +20,35 @@ from accounting.base.progress import Progress, silent
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.evaluator.evaluate import evaluate
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 
 MOST_STEPS = 32
-"""Releases up to which every one is a step of the induction."""
+"""Largest number of releases that are steps of the induction one by one."""
 _BLOCK = 8
-"""More releases are taken in blocks of this many."""
+"""Number of releases in a block, where there are more."""
 _FEW = 8
-"""Releases whose worst fixed sequence is looked for change by change."""
-_COARSEST = 0.02
-"""Relative gap that the first grid is made for."""
-_FINEST = 1e-5
+"""Largest number of releases whose worst fixed sequence is searched change by change."""
+_COARSEST, _FINEST = 0.02, 1e-5
+"""Relative gaps that the first and the last grid are made for."""
 _MOST_KINDS = 64
-_MIXED_KINDS = 3
-"""Kinds of changes whose mixtures are tried as witnesses of many releases."""
+"""Largest number of kinds: all other changes join one of them."""
+_MIXED_KINDS = 6
+"""Number of kinds of changes of which two in turn are tried as witnesses of many releases."""
 _ALIKE, _TINY = 1e-3, 1e-7
 """A profile joins a kind that it exceeds by at most this share, or by this share of the kind's
 tilted peak: joining costs about as much in delta."""
 
 
 Times = tuple[int, int]
-"""The index of a change in its workload, and how often it is made."""
+"""The index of a change, and the number of releases in which it is made."""
 
 
 @dataclass(frozen=True)
 class SequenceBounds:
-    """``lower`` is what the ``witness`` attains; no sequence, however adaptive, exceeds ``upper``.
+    """``lower`` is attained by the ``witness``; no sequence, however adaptive, exceeds ``upper``.
 
-    ``settled`` says that a finer grid would not lower ``upper`` by much.
+    ``settled``: a finer grid would not lower ``upper`` by much.  ``kinds``: changes that stand for
+    all others with similar profiles.
     """
 
     lower: float
@@ -55,12 +56,12 @@ class SequenceBounds:
     witness: tuple[Times, ...]
     settled: bool
     kinds: tuple[int, ...] = ()
-    """Changes that stand for all others with similar profiles."""
 
 
 @dataclass(frozen=True)
 class _Kinds:
-    """Profiles such that every change lies below one of them; the change that founded each."""
+    """Rows of ``value`` such that the profile of every change lies below one of them; the change
+    that founded each."""
 
     profiles: Profiles
     value: FloatArray
@@ -68,7 +69,7 @@ class _Kinds:
 
     @cached_property
     def envelope(self) -> DominatingPair:
-        """Of all changes together."""
+        """A pair that dominates all changes."""
         return self.pair(self.value.max(axis=0))
 
     def pairs(self) -> list[DominatingPair]:
@@ -79,8 +80,8 @@ class _Kinds:
 
 
 def sequence_bounds(
-    less: Workload,
-    more: Workload,
+    less: ViewPairs,
+    more: ViewPairs,
     eps: float,
     releases: int,
     *,
@@ -92,24 +93,24 @@ def sequence_bounds(
 
     ``less`` and ``more`` are all changes in one release, with at most and at least the true noise:
     the upper bound comes from ``less``, the lower one from ``more``.  Once the bounds decide
-    ``claim`` the grid is not refined further than to a percent.
+    ``claim``, the grid is not refined further.
     """
-    watch = progress
     if releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps:  # exact_view.md, Lemma 5
-        return SequenceBounds(0.0, 0.0, ((0, releases),), True, (0,))
+        return SequenceBounds(0.0, 0.0, witness=((0, releases),), settled=True, kinds=(0,))
     upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
     witness: tuple[Times, ...] = ()
     founders: tuple[int, ...] = ()
     settled = False
     while True:
         try:
-            watch(f"{releases:,} releases of {less.pairs:,} changes, grid for a gap of {width:.0e}")
+            changes = f"{releases:,} releases of {less.pair_count:,} changes"
+            progress(f"{changes}, grid for a gap of {width:.0e}")
             kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
             found = _upper(kinds, eps, releases, width)
         except (TooLarge, Undecided):
             if not founders:
                 raise
-            break  # what a coarser grid has proved stands
+            break  # the bounds of the coarser grid stand
         upper = min(upper, found)
         if not founders:
             founders, witness = kinds.founder, _witness(kinds, eps, releases)
@@ -123,21 +124,21 @@ def sequence_bounds(
     return SequenceBounds(lower, max(upper, lower), witness, settled, founders)
 
 
-def rough_upper(workload: Workload, eps: float, releases: int) -> float:
-    """An upper bound on the coarsest grid alone, for a search."""
-    kinds = _kinds(change_profiles(workload, eps, releases, gap=_COARSEST), eps)
+def rough_upper(view_pairs: ViewPairs, eps: float, releases: int) -> float:
+    """An upper bound from the coarsest grid alone, for a search."""
+    kinds = _kinds(change_profiles(view_pairs, eps, releases, gap=_COARSEST), eps)
     return _upper(kinds, eps, releases, _COARSEST)
 
 
-def kinds_of_changes(workload: Workload, eps: float, releases: int) -> tuple[int, ...]:
+def kinds_of_changes(view_pairs: ViewPairs, eps: float, releases: int) -> tuple[int, ...]:
     """Changes that stand for all others with similar profiles; an estimate, for a search."""
-    profiles = change_profiles(workload, eps, releases, gap=_COARSEST)
+    profiles = change_profiles(view_pairs, eps, releases, gap=_COARSEST)
     return _kinds(profiles, eps).founder
 
 
 def _kinds(profiles: Profiles, eps: float) -> _Kinds:
-    """Changes with similar profiles are taken together; the largest ones found the kinds."""
-    # a loss above eps settles the matter: more of it weighs no more
+    """Changes with similar profiles are one kind; the largest ones found the kinds."""
+    # losses above eps weigh the same, however large
     below = multiples(profiles.base, profiles.size, profiles.step) - eps
     weight = np.exp(profiles.tilt * np.minimum(below, 0.0))
     value = np.empty((_MOST_KINDS, profiles.size))
@@ -159,7 +160,7 @@ def _kinds(profiles: Profiles, eps: float) -> _Kinds:
 
 
 def _upper(kinds: _Kinds, eps: float, releases: int, gap: float) -> float:
-    """Theorem 2 release by release; of many releases, the pair of a block of them to a power."""
+    """Theorem 2 release by release; for many releases, the power of the pair of a block."""
     induction = _Induction(kinds, eps, releases, gap)
     if releases <= MOST_STEPS:
         later = induction.up_to(releases - 1)[-1]
@@ -173,7 +174,10 @@ def _upper(kinds: _Kinds, eps: float, releases: int, gap: float) -> float:
 
 
 class _Induction:
-    """Theorem 2 backward over the releases, for the question of delta at eps after all of them."""
+    """Theorem 2 backward over the releases, for delta at eps after all of them.
+
+    ``tolerance`` and ``spare`` are what may be cut from a law, see ``DominatingPair.shortened``.
+    """
 
     def __init__(self, kinds: _Kinds, eps: float, releases: int, gap: float) -> None:
         self.pairs, self.envelope = kinds.pairs(), kinds.envelope
@@ -187,7 +191,7 @@ class _Induction:
         return whole.shortened(self.tilt, self.tolerance, self.spare)
 
     def up_to(self, releases: int) -> list[DominatingPair]:
-        """What 1, 2, ... releases can add up to: H of Theorem 2, as dominating pairs."""
+        """Pairs that dominate 1, 2, ... releases: H of Theorem 2."""
         found = [self.envelope]
         for _ in range(releases - 1):
             before = _step(self.pairs, found[-1], self.tilt)
@@ -195,34 +199,35 @@ class _Induction:
         return found
 
 
-def _step(pairs: list[DominatingPair], so_far: DominatingPair, tilt: float) -> DominatingPair:
-    """One release before those of ``so_far``: the best change for every eps (Theorem 2)."""
-    products = [pair.composed(so_far, tilt) for pair in pairs]
+def _step(pairs: list[DominatingPair], later: DominatingPair, tilt: float) -> DominatingPair:
+    """One release before those of ``later``: the worst change for every eps (Theorem 2)."""
+    products = [pair.composed(later, tilt) for pair in pairs]
     first = min(product.base for product in products)
     count = max(product.base + len(product.mass) for product in products) - first
     value = products[0].profile(first, count)
     for product in products[1:]:
         np.maximum(value, product.profile(first, count), out=value)
-    return DominatingPair.from_profile(value, base=first, step=so_far.step)
+    return DominatingPair.from_profile(value, base=first, step=later.step)
 
 
 def _witness(kinds: _Kinds, eps: float, releases: int) -> tuple[Times, ...]:
-    """A fixed sequence that looks bad; nothing rests on how it was found."""
-    times = _few(kinds, eps, releases) if releases <= _FEW else _many(kinds, eps, releases)
+    """A fixed sequence with a large delta, by heuristics: any sequence is sound."""
+    search = _few if releases <= _FEW else _many
+    times = search(kinds, eps, releases)
     return tuple((kinds.founder[kind], count) for kind, count in times.items())
 
 
 def _few(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
-    """Every release takes the worst change beside the best that is left for later ones; then one
-    change after another is exchanged."""
+    """How often each kind occurs: every release takes the change that is worst together with the
+    earlier ones and the bound of the later ones; then single changes are exchanged."""
     induction = _Induction(kinds, eps, releases, _COARSEST)
     pairs, tilt = induction.pairs, induction.tilt
     mixed: list[int] = []
     so_far: DominatingPair | None = None
     for later in [*induction.up_to(releases - 1)[::-1], None]:
         rest = [part for part in (so_far, later) if part is not None]
-        beside = rest[0] if len(rest) == 1 else induction.product(*rest)
-        found = [pair.composed(beside, tilt).delta(eps) for pair in pairs]
+        others = rest[0] if len(rest) == 1 else induction.product(*rest)
+        found = [pair.composed(others, tilt).delta(eps) for pair in pairs]
         mixed.append(int(np.argmax(found)))
         last = pairs[mixed[-1]]
         so_far = last if so_far is None else induction.product(so_far, last)
@@ -231,14 +236,14 @@ def _few(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
 
 
 def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
-    """The same change every time, or two in turn."""
+    """How often each kind occurs: one in all releases, or two in half of them each."""
     pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
 
     def powered(kind: int, times: int) -> DominatingPair:
         return pairs[kind].power(times, eps=eps * times / releases, tolerance=0.01)
 
     same = np.array([powered(kind, releases).delta(eps) for kind in range(len(pairs))])
-    order = np.argsort(-same)[: 2 * _MIXED_KINDS].tolist()
+    order = np.argsort(-same)[:_MIXED_KINDS].tolist()
     best, times = float(same[order[0]]), {order[0]: releases}
     half = releases // 2
     for first, second in combinations(order, 2):
@@ -250,7 +255,7 @@ def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
 
 
 def _ascent(induction: _Induction, mixed: list[int], eps: float) -> list[int]:
-    """Exchange one change after another for the one that is worst beside the others."""
+    """Exchange one change after another for the one that is worst together with the others."""
     pairs, best, position, unchanged = induction.pairs, 0.0, 0, 0
     while unchanged < len(mixed):
         others = [pairs[kind] for i, kind in enumerate(mixed) if i != position]
@@ -267,7 +272,7 @@ def _ascent(induction: _Induction, mixed: list[int], eps: float) -> list[int]:
 
 
 def _lower(
-    more: Workload,
+    more: ViewPairs,
     witness: tuple[Times, ...],
     eps: float,
     *,
@@ -277,17 +282,13 @@ def _lower(
     try:
         return float(evaluate(sequence(more, witness), eps, gap=gap, progress=progress).lower.max())
     except AccountingError:
-        return 0.0  # no lower bound is a true one
+        return 0.0  # which is always a lower bound
 
 
-def sequence(workload: Workload, witness: tuple[Times, ...]) -> Workload:
-    """The one pair of views of a fixed sequence of changes, one after the other."""
+def sequence(view_pairs: ViewPairs, witness: tuple[Times, ...]) -> ViewPairs:
+    """The one pair of views of a fixed sequence of changes."""
     common = math.gcd(*(times for _, times in witness))
-    pieces = [
-        workload.factor[workload.start[q] : workload.start[q + 1]]
-        for q, times in witness
-        for _ in range(times // common)
-    ]
-    factor = np.concatenate(pieces)
-    whole = replace(workload, start=np.array([0, len(factor)]), factor=factor, releases=common)
+    changes = [q for q, times in witness for _ in range(times // common)]
+    _, factor = view_pairs.factors_of(np.array(changes))
+    whole = replace(view_pairs, start=np.array([0, len(factor)]), factor=factor, releases=common)
     return whole.subset(np.array([0]))

@@ -1,4 +1,4 @@
-"""Numba kernels of the composition room; their error budgets are in releases.md, section 4."""
+"""Numba kernels of the compositions; their error budgets are in releases.md, section 4."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def upward_profile(
 ) -> None:
     """out[i] = infinite + sum over l >= i of mass[l] (1 - e^{-(l - i) step - lift}).
 
-    This is delta at the grid points of a measure whose losses are ``lift`` above them.  Positive
-    terms only: the difference of the two sums is accumulated itself.
+    This is delta at the grid points of a measure whose losses are ``lift`` above them.  All terms
+    are positive: the difference of the two sums is accumulated, not the sums.
     """
     decay = math.exp(-step)
     rise = -math.expm1(-step)

@@ -1,8 +1,8 @@
-"""A pair of laws on a grid of losses that bounds what somebody can learn, from above.
+"""A pair of laws on a grid of losses whose profile is an upper bound.
 
-What is stored is the first law: the double ``mass[i]`` at the loss (base + i) * step and
-``infinite`` at +infinity; the second law has mass e^{-loss} times that.  The numbers are exact
-by definition: whoever makes a pair rounds so that it dominates what it stands for (releases.md).
+The first law is stored: the double ``mass[i]`` at the loss (base + i) * step and ``infinite`` at
++infinity; the second law has e^{-loss} times that mass.  The doubles are exact by definition: code
+that makes a pair rounds so that it dominates what it stands for (releases.md).
 """
 
 from __future__ import annotations
@@ -13,21 +13,46 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, multiples
+from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_LAW = 1 << 23
-"""Grid points of one law; a composition needs about ten arrays of this size."""
-_OUTWEIGHED = 9.0
-"""Logarithm of what is small next to a mass at infinity."""
+"""Largest number of grid points of a law; a composition needs about ten arrays of this size."""
+LOG_NEGLIGIBLE = 9.0
+"""Logarithm of the factor by which a negligible term is smaller than what it is compared with."""
 _UP = 1 + 1e-11
 """Covers the relative errors of an exponential of moderate size and of a few operations."""
 
 
+def products_of_rows(
+    re: FloatArray,
+    im: FloatArray,
+    start: IntArray,
+    factor: IntArray,
+    pairs: IntArray,
+    scratch: FloatArray,
+) -> FloatArray:
+    """Inverse transforms of the products of the spectra factor[start[q]:start[q + 1]], q in pairs.
+
+    ``scratch`` has the shape of the result (releases.md, Lemmas 6 and 7).
+    """
+    from accounting.composition.composition_kernels import hartley_values, multiply_spectra
+    from accounting.evaluator.kernels import rfft_rows
+    from accounting.evaluator.spectra import twiddles
+
+    count, size = scratch.shape
+    multiply_spectra(re, im, start, factor, pairs, scratch)
+    real, imaginary = np.empty((2, count, size // 2 + 1))
+    rfft_rows(scratch, np.ones(count), *twiddles(size), real, imaginary)
+    out = np.empty_like(scratch)
+    hartley_values(real, imaginary, out)
+    return out
+
+
 @dataclass(frozen=True)
 class DominatingPair:
-    """See above; ``delta`` is its profile."""
+    """A pair of laws on a grid of losses, see above; ``delta`` is its profile."""
 
     step: float
     base: int
@@ -65,8 +90,8 @@ class DominatingPair:
         return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
     def profile(self, first: int, count: int, lift: float = 0.0) -> FloatArray:
-        """Upper bounds of delta at the grid points first, first + 1, ..., with all losses raised by
-        ``lift``, less than a step."""
+        """Upper bounds of delta at ``count`` grid points from ``first`` on, with all losses raised
+        by ``lift``, less than a step."""
         from accounting.composition.composition_kernels import upward_profile
 
         assert 0 <= lift < self.step
@@ -80,8 +105,7 @@ class DominatingPair:
         return np.asarray(np.minimum(out[:count], 1.0))
 
     def saddle(self, eps: float, times: int) -> float:
-        """The tilt under which ``times`` losses add up to about ``eps``."""
-
+        """The tilt under which the mean of the sum of ``times`` losses is about ``eps``."""
         losses = self.losses
         if not self.mass.any():
             return 1.0
@@ -97,8 +121,8 @@ class DominatingPair:
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if mean(middle) * times < eps else (low, middle)
-        # where what is infinite outweighs the rest, a gentle tilt resolves as much
-        enough = math.log(self.infinite) - _OUTWEIGHED if self.infinite > 0 else -math.inf
+        # where infinite losses outweigh the rest, a gentler tilt resolves as much
+        enough = math.log(self.infinite) - LOG_NEGLIGIBLE if self.infinite > 0 else -math.inf
         while high > 0.1 and times * self.log_moment(high / 2) - high / 2 * eps < enough:
             high /= 2
         return high
@@ -133,25 +157,16 @@ class DominatingPair:
                 tilted = np.log(pair.mass) + exponent
                 peak = float(tilted.max(initial=-math.inf))
                 if peak == -math.inf:
-                    return self._nothing(other)
+                    return self._without_finite(other)
                 row[: len(tilted)] = np.exp(tilted - peak)
             total = float(row.sum())
             row /= total
             logs[i] = peak + math.log(total)
         norms = np.linalg.norm(rows, axis=1) * (1 + 1e-9)
-        width = size // 2 + 1
-        re, im = np.empty((2, width)), np.empty((2, width))
-        one = np.ones(2)
-        rfft_rows(rows, one, *twiddles(size), re, im)
-        product_re = re[0] * re[1] - im[0] * im[1]
-        product_im = re[0] * im[1] + im[0] * re[1]
-        hartley = np.empty((1, size))
-        hartley[0, :width] = product_re - product_im
-        hartley[0, width:] = (product_re + product_im)[1:-1][::-1]
-        rfft_rows(hartley, one[:1], *twiddles(size), re[:1], im[:1])
-        value = np.empty(size)
-        value[:width] = (re[0] - im[0]) / size
-        value[width:] = ((re[0] + im[0]) / size)[1:-1][::-1]
+        re, im = np.empty((2, 2, size // 2 + 1))
+        rfft_rows(rows, np.ones(2), *twiddles(size), re, im)
+        both, first = np.arange(2), np.zeros(1, np.int64)
+        value = products_of_rows(re, im, np.array([0, 2]), both, first, np.empty((1, size)))[0]
         stages = 28 * math.log2(size)
         error = (2 * stages + 8) * norms[0] * norms[1] + 2 * (stages + 4) * norms.min()
         kept = np.maximum(value[:length], 0.0) + 1.01 * UNIT_ROUNDOFF * error + 1e-290
@@ -161,22 +176,24 @@ class DominatingPair:
             mass = kept * np.exp(float(logs.sum()) - rise) * inexact * _UP
         mass = np.minimum(mass, self.finite * other.finite * _UP)
         found = DominatingPair(self.step, self.base + other.base, mass, self._infinite(other))
-        return found.normalised()
+        return found.normalized()
 
-    def normalised(self) -> DominatingPair:
-        """The pair of the convex hull of this profile and of delta <= 1: of total mass one."""
+    def normalized(self) -> DominatingPair:
+        """The pair of the convex hull of this profile and of delta <= 1, of total mass one."""
         value = self.profile(self.base, len(self.mass))
         return DominatingPair.from_profile(value, base=self.base, step=self.step)
 
     def _infinite(self, other: DominatingPair) -> float:
+        """The mass of the product at infinity (Theorem 3), rounded up."""
         whole = max(1.0, self.finite + self.infinite)
         return min((self.infinite * other.finite + other.infinite * whole) * _UP, 2.0)
 
-    def _nothing(self, other: DominatingPair) -> DominatingPair:
+    def _without_finite(self, other: DominatingPair) -> DominatingPair:
+        """The product where one of both has no finite loss."""
         return DominatingPair(self.step, self.base + other.base, np.zeros(1), self._infinite(other))
 
     def coarser(self) -> DominatingPair:
-        """On a grid of twice the step: every second loss is split between its neighbours."""
+        """On a grid of twice the step: every second loss is split between its neighbors."""
         begin, mass = self.base, self.mass
         if begin % 2:
             begin, mass = begin - 1, np.concatenate([[0.0], mass])
@@ -193,8 +210,8 @@ class DominatingPair:
     def power(self, times: int, *, eps: float, tolerance: float) -> DominatingPair:
         """The product of ``times`` copies, by squaring, for its delta at about ``eps``.
 
-        ``tolerance`` is, roughly, the relative error in delta that coarser grids and shorter tails
-        may add; they only add.
+        ``tolerance`` is about the relative error in delta that coarser grids and shorter tails may
+        add; they never subtract.
         """
         tilt = self.saddle(eps, times)
         log_delta = times * self.log_moment(tilt) - tilt * eps
@@ -218,14 +235,14 @@ class DominatingPair:
                 factor = factor.coarser()
 
     def _deviation(self, times: int) -> float:
-        """The standard deviation of the sum of so many finite losses, but not 0."""
+        """The standard deviation of the sum of ``times`` finite losses, at least one step."""
         total = max(float(self.mass.sum()), 1e-300)
         mean = float(self.mass @ self.losses) / total
         variance = float(self.mass @ (self.losses - mean) ** 2) / total
         return max(math.sqrt(variance * times), self.step)
 
     def log_moment(self, tilt: float) -> float:
-        """log of the mass tilted by e^{tilt * loss}; an estimate."""
+        """The logarithm of the mass tilted by e^{tilt * loss}; an estimate."""
         tilted = self._log_mass + tilt * self.losses
         peak = float(tilted.max())
         if peak == -math.inf:
@@ -233,8 +250,8 @@ class DominatingPair:
         return peak + math.log(float(np.exp(tilted - peak).sum()))
 
     def shortened(self, tilt: float, tolerance: float, spare: float) -> DominatingPair:
-        """Without the lowest losses, whose tilted mass is far below ``tolerance``, and without the
-        highest ones, which become infinite with a mass of about ``spare``."""
+        """Without the lowest losses, a share of the tilted mass far below ``tolerance``, which are
+        raised, and without the highest ones, a mass of about ``spare``, which become infinite."""
         if not self.mass.any():
             return self
         tilted = self._log_mass + tilt * multiples(0, len(self.mass), self.step)
@@ -248,7 +265,7 @@ class DominatingPair:
         return DominatingPair(self.step, self.base + first, mass, (self.infinite + above) * _UP)
 
     def matched(self, other: DominatingPair) -> DominatingPair:
-        """On the grid of ``other``, if that is coarser; steps differ by powers of two."""
+        """On the grid of ``other`` if that is coarser; steps differ by powers of two."""
         pair = self
         while pair.step < other.step:
             pair = pair.coarser()

@@ -1,4 +1,4 @@
-"""Numba kernels of the estimates: nothing here reaches a bound."""
+"""Numba kernels of the estimates: no bound depends on them."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def noise_tables(
 def loss_rows(
     table: FloatArray,
     start: IntArray,
-    node: IntArray,
+    middle: IntArray,
     width: FloatArray,
-    node_start: IntArray,
+    cell_start: IntArray,
     noise: IntArray,
     shift: IntArray,
     step: float,
@@ -63,9 +63,10 @@ def loss_rows(
 ) -> None:
     """The tilted loss of each factor (noise, shift) on a periodic grid, by cubic interpolation.
 
-    rows[i, 0] is the measure e^{tilt l} f; with ``slopes``, rows[i, 1 + t] carries its score and
-    rows[i, 3 + t] the derivative of the loss.  Losses above ``cap`` go to bins of
-    ``outliers[i]``: masses under both views and their derivatives; the last bin is infinite loss.
+    rows[i, 0] is the measure e^{tilt l} f; with ``slopes``, rows[i, 1 + t] is that times its score
+    for parameter t, and rows[i, 3 + t] that times the derivative of the loss.  Losses above ``cap``
+    go to bins of ``outliers[i]``: [P-mass, Q-mass, two derivatives of the P-mass, two of the
+    Q-mass]; the last bin is infinite loss.
     """
     n = rows.shape[2]
     last = outliers.shape[1] - 1
@@ -75,10 +76,10 @@ def loss_rows(
         outliers[i] = 0.0
         base = start[noise[i]]
         a = shift[i]
-        for k in range(node_start[noise[i]], node_start[noise[i] + 1]):
-            z = base + node[k]
+        for k in range(cell_start[noise[i]], cell_start[noise[i] + 1]):
+            z = base + middle[k]
             mass = width[k] * math.exp(table[0, z])
-            if node[k] + a < 0:
+            if middle[k] + a < 0:
                 outliers[i, last, 0] += mass
                 for t in range(2):
                     outliers[i, last, 2 + t] += mass * table[1 + t, z]
@@ -118,15 +119,15 @@ def mix_spectra(
     spectra: ComplexArray,
     lowest: int,
     mix: IntArray,
-    terms: IntArray,
+    last_case: IntArray,
     step: float,
-    power: ComplexArray,
+    exponents: ComplexArray,
     out: ComplexArray,
 ) -> None:
     """The central factors (m, b), sorted by b and then m, from the spectra of the shifts of W.
 
-    ``spectra[t, j]`` belongs to the shift lowest + j; out[t, i] to row i of ``mix``, of which only
-    the cases 0..terms[i], those with the largest losses, are kept.
+    ``spectra[t, j]`` belongs to the shift lowest + j, and out[t, i] to row i of ``mix``, of which
+    only the cases 0..last_case[i], those with the largest losses, are kept.
     exact_view.md, Theorem 2: w_0 = 1 / (1 + q), w_i = q^i (1 - q) / (1 + q), w_m = q^m / (1 + q).
     """
     kinds, width = spectra.shape[0], spectra.shape[2]
@@ -134,13 +135,13 @@ def mix_spectra(
     first, between = 1.0 / (1.0 + q), (1.0 - q) / (1.0 + q)
     ratio = np.empty(width, np.complex128)
     for k in range(width):
-        ratio[k] = q * np.exp(-2.0 * step * power[k])
+        ratio[k] = q * np.exp(-2.0 * step * exponents[k])
     total = np.empty((kinds, width), np.complex128)
     factor = np.empty(width, np.complex128)
-    done = 0  # terms 0..done of the sum are in
+    done = 0  # cases 0..done are in ``total``
     for i in range(mix.shape[0]):
         m, b = mix[i]
-        last = min(terms[i], m - 1)
+        last = min(last_case[i], m - 1)
         if i == 0 or mix[i - 1, 1] != b or last < done:
             for k in range(width):
                 factor[k] = 1.0
@@ -154,11 +155,11 @@ def mix_spectra(
                 for t in range(kinds):
                     total[t, k] += between * factor[k] * spectra[t, b + done - lowest, k]
         for k in range(width):
-            scale = np.exp(m * step * power[k])
-            end = first * factor[k] * ratio[k] if terms[i] >= m else 0.0
+            scale = np.exp(m * step * exponents[k])
+            end = first * factor[k] * ratio[k] if last_case[i] >= m else 0.0
             for t in range(kinds):
                 out[t, i, k] = scale * total[t, k]
-                if terms[i] >= m:
+                if last_case[i] >= m:
                     out[t, i, k] += scale * end * spectra[t, b + m - lowest, k]
 
 
@@ -167,7 +168,7 @@ def outlier_mass(
     p: float, q: float, dp: FloatArray, dq: FloatArray, m: int, step: float, eps: float,
     slope: FloatArray,
 ) -> float:  # fmt: skip
-    """Sum over i of w_i (p - e^{eps - (m - 2i) step} q)_+, and its derivatives added to slope."""
+    """Sum over i of w_i (p - e^{eps - (m - 2i) step} q)_+; adds its derivatives to ``slope``."""
     if p <= 0.0:
         return 0.0
     ratio = math.exp(-step)
@@ -201,8 +202,8 @@ def mixed_outliers(
     eps: float,
     out: FloatArray,
 ) -> None:
-    """out[i, 0] = value and two derivatives of what the outliers of W add to the central factor i;
-    out[i, k] where k other such factors have their largest loss."""
+    """What the outliers of W add to the divergence of central factor i: out[i, k] is the value and
+    its two derivatives where k other such factors have their largest loss."""
     q = math.exp(-step)
     for i in range(mix.shape[0]):
         m, b = mix[i]
@@ -233,15 +234,15 @@ def pair_estimates(
     step: float,
     eps: float,
     releases: int,
-    test: ComplexArray,
+    weights: ComplexArray,
     out: FloatArray,
     slope: FloatArray,
 ) -> None:
-    """Pair q is the product of the rows factor[start[q]:start[q + 1]] of spectra[0].
+    """Estimates for pairs q, the products of the rows factor[start[q]:start[q + 1]] of spectra[0].
 
-    The first rows have ``outliers``, the others are the central factors of ``mix``.  out[q] is the
-    estimate; where there are derivative spectra (kinds 1 and 2), slope[i, t] is the derivative by
-    parameter t of factor[i].
+    The first rows are plain factors with ``outliers``, the others the central factors of ``mix``.
+    ``weights`` are those of the moments.  Where there are derivative spectra (kinds 1 and 2),
+    slope[i, t] is the derivative by parameter t of factor[i].
     """
     kinds, width = spectra.shape[0], spectra.shape[2]
     n = outliers.shape[0]
@@ -265,7 +266,7 @@ def pair_estimates(
         total = 0.0
         for k in range(width):
             whole = before[count, k]
-            after[k] = test[k]
+            after[k] = weights[k]
             if releases > 1:
                 after[k] *= releases * whole ** (releases - 1)
             total += (whole * after[k]).real
@@ -297,18 +298,22 @@ def pair_estimates(
 
 @kernel
 def outcome_cells(
-    length: IntArray, spread: FloatArray, node: IntArray, width: FloatArray, start: IntArray
+    length: IntArray, spread: FloatArray, middle: IntArray, width: FloatArray, start: IntArray
 ) -> None:
-    """Outcomes 0..length - 1 of each noise in cells of odd width, narrow near 0; see ``node`` only
-    when it has room: called once to count and once to fill."""
+    """Put the outcomes 0..length - 1 of each noise into cells of odd width, narrow near 0.
+
+    ``start`` is where the cells of each noise begin.  With empty ``middle`` the cells are only
+    counted.
+    """
     at = 0
     for i in range(length.size):
         start[i] = at
         z = 0
         while z < length[i]:
             half = int(min(z / 48.0, spread[i] / 32.0))
-            if node.size:
-                node[at] = min(z + half, length[i] - 1)  # the last cell may reach beyond the table
+            if middle.size:
+                # the last cell may reach beyond the table
+                middle[at] = min(z + half, length[i] - 1)
                 width[at] = 2 * half + 1
             at += 1
             z += 2 * half + 1

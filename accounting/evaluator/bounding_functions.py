@@ -1,9 +1,9 @@
-"""Test functions on the loss grid whose expectations bound the divergence (discretisation.md, 3-4).
+"""Functions of the gridded loss whose expectations bound the divergence (discretisation.md, 2-3).
 
 With x = e^{eps - loss} the divergence is E[(1 - x)_+].  After connect-the-dots the gridded
-loss gives y = x (1 + xi) with E xi = 0, so (1 - y)_+ bounds it from above (Theorem 4).  From below
-serves every function psi with E psi(y) <= (1 - x)_+; Theorem 5 gives one that differs from
-(1 - y)_+ only near the kink, by an amount whose integral is of second order in the step.
+loss gives y = x (1 + xi) with E xi = 0, so (1 - y)_+ is an upper bound (Theorem 4).  Every function
+psi with E psi(y) <= (1 - x)_+ is a lower bound; that of Theorem 5 differs from (1 - y)_+ only near
+the kink, by an amount whose integral is of second order in the step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def upper(loss: FloatArray, eps: float, tilt: float) -> FloatArray:
 
 
 def split_variance(splits: int, step: float) -> float:
-    """A bound of E[(y - x)^2] for |log x| <= splits * step (Lemma 4)."""
+    """An upper bound of E[(y - x)^2] for |log x| <= splits * step (Lemma 4)."""
     relative = math.expm1(splits * math.log1p(math.sinh(step / 2) ** 2))
     return relative * math.exp(2 * splits * step) * (1 + 1e-12)
 

@@ -1,33 +1,41 @@
-"""From integer columns to workloads: every ordered pair of columns, factors shared."""
+"""From integer columns to pairs of views: every ordered pair of columns, with factors shared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.errors import TooLarge
-from accounting.evaluator.view_pairs import CentralMixture, Workload
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.noise import NoiseSum
 
-Differences = tuple[IntArray, IntArray, IntArray]
 _MOST_ENTRIES = 1 << 30
-"""That are compared to find all differences."""
+"""Largest number of entries that are compared to find all differences."""
 _MOST_FACTORS = 1 << 26
-"""Of all pairs together: about 64 bytes each while they are sorted out."""
+"""Largest number of factors of all pairs together: about 64 bytes each while they are sorted."""
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Pair q shifts the noise ``atom[i]`` by ``shift[i]`` for start[q] <= i < start[q + 1]."""
+
+    start: IntArray
+    atom: IntArray
+    shift: IntArray
 
 
 def ordered_pairs(columns: int) -> IntArray:
-    """(j, k) with j != k, row by row, in the order of every workload below."""
+    """(j, k) with j != k, row by row: the order of all pairs of columns in this module."""
     j, k = np.divmod(np.arange(columns * columns), columns)
     pairs: IntArray = np.stack([j, k], axis=1)[j != k]
     return pairs
 
 
 def differences(columns: Sequence[dict[int, int]]) -> Differences:
-    """(start, atom, difference) of all ordered pairs of sparse columns."""
+    """Differences c_j - c_k of all ordered pairs of sparse columns."""
     from accounting.evaluator.kernels import column_differences
 
     if 2 * len(columns) * sum(map(len, columns)) > _MOST_ENTRIES:
@@ -42,23 +50,22 @@ def differences(columns: Sequence[dict[int, int]]) -> Differences:
     start = np.empty(len(columns) * (len(columns) - 1) + 1, np.int64)
     none = np.empty(0, np.int64)
     n = column_differences(ptr, index, value, start, none, none)
-    _affordable(n)
-    atom, diff = np.empty(n, np.int64), np.empty(n, np.int64)
+    _check_memory(n)
+    atom, shift = np.empty(n, np.int64), np.empty(n, np.int64)
     if n:
-        column_differences(ptr, index, value, start, atom, diff)
-    return start, atom, diff
+        column_differences(ptr, index, value, start, atom, shift)
+    return Differences(start, atom, shift)
 
 
-def linear_workload(noises: tuple[NoiseSum, ...], found: Differences) -> Workload:
-    """Pairs of columns of a linear query: a product of shifted noises each."""
-    start, atom, diff = found
-    plain, factor = _distinct(atom, diff)
-    return Workload(noises, plain, start, factor)
+def linear_query_pairs(noises: tuple[NoiseSum, ...], found: Differences) -> ViewPairs:
+    """Pairs of columns of a linear query, each a product of shifted noises."""
+    plain, factor = _distinct(found.atom, found.shift)
+    return ViewPairs(noises, plain, found.start, factor)
 
 
-def protocol_workload(
+def protocol_pairs(
     noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, inputs: IntArray
-) -> Workload:
+) -> ViewPairs:
     """Ordered pairs of ``inputs`` of the protocol (exact_view.md, Theorem 2).
 
     ``noises[unit]`` is W, the noise of {-1, +1} with the geometric part of the central noise;
@@ -68,73 +75,67 @@ def protocol_workload(
     return _with_central(noises, found, unit, step, pairs[:, 0] - pairs[:, 1])
 
 
-def pair_workload(
+def shifted_pairs(
     noises: tuple[NoiseSum, ...],
     shifts: Sequence[Mapping[int, int]],
     kappa: IntArray,
     unit: int,
     step: float,
-) -> Workload:
-    """Any pairs: the shift of each noise, zeros left out, and the change of the sum."""
+) -> ViewPairs:
+    """Arbitrary pairs: the shift of each noise, without zeros, and kappa, the change of the sum."""
     start = np.concatenate([[0], np.cumsum([len(shift) for shift in shifts])]).astype(np.int64)
     atom = np.fromiter((i for shift in shifts for i in shift), np.int64, int(start[-1]))
-    diff = np.fromiter((a for shift in shifts for a in shift.values()), np.int64, int(start[-1]))
-    return _with_central(noises, (start, atom, diff), unit, step, kappa)
+    flat = np.fromiter((a for shift in shifts for a in shift.values()), np.int64, int(start[-1]))
+    return _with_central(noises, Differences(start, atom, flat), unit, step, kappa)
 
 
 def _with_central(
     noises: tuple[NoiseSum, ...], found: Differences, unit: int, step: float, kappa: IntArray
-) -> Workload:
-    start, atom, diff = found
-    owner = np.repeat(np.arange(len(kappa)), np.diff(start))
-    at_unit = atom == unit
+) -> ViewPairs:
+    """Each pair has its plain factors first, then one central factor."""
+    owner = np.repeat(np.arange(len(kappa)), np.diff(found.start))
+    at_unit = found.atom == unit
     a_0 = np.zeros(len(kappa), np.int64)
-    a_0[owner[at_unit]] = diff[at_unit]
+    a_0[owner[at_unit]] = found.shift[at_unit]
     mix, central = _distinct(np.abs(kappa), a_0 + np.minimum(kappa, 0))
-    plain, factor = _distinct(atom[~at_unit], diff[~at_unit])
-    # each pair: its plain factors, then its central one
+    plain, plain_factor = _distinct(found.atom[~at_unit], found.shift[~at_unit])
     counts = np.bincount(owner[~at_unit], minlength=len(kappa)) + 1
-    new_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    merged = np.empty(new_start[-1], np.int64)
-    last = new_start[1:] - 1
-    merged[last] = central + len(plain)
-    plain_places = np.ones(len(merged), bool)
-    plain_places[last] = False
-    merged[plain_places] = factor
-    return Workload(noises, plain, new_start, merged, CentralMixture(unit, step, mix))
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    last = start[1:] - 1
+    factor = np.empty(start[-1], np.int64)
+    factor[last] = central + len(plain)
+    is_plain = np.ones(len(factor), bool)
+    is_plain[last] = False
+    factor[is_plain] = plain_factor
+    return ViewPairs(noises, plain, start, factor, CentralMixture(unit, step, mix))
 
 
-def moves(top: int) -> IntArray:
-    """(j, k) with 1 <= j, k <= top, row by row: a value j that becomes k of another coordinate."""
-    j, k = np.divmod(np.arange(top * top), top)
-    pairs: IntArray = np.stack([j, k], axis=1) + 1
-    return pairs
+def with_moved_pairs(view_pairs: ViewPairs, top: int) -> ViewPairs:
+    """All ordered pairs of 0..top, and after them those of a value that moves.
+
+    The value j of one coordinate becomes k of another, 1 <= j, k <= top, row by row: the product
+    of the pairs (j, 0) and (0, k).
+    """
+    j, k = np.divmod(np.arange(top * top), top)  # each less one
+    moved = joined(view_pairs, np.stack([(j + 1) * top, k], axis=1))
+    start = np.concatenate([view_pairs.start, view_pairs.start[-1] + moved.start[1:]])
+    return replace(moved, start=start, factor=np.concatenate([view_pairs.factor, moved.factor]))
 
 
-def with_moves(workload: Workload, top: int) -> Workload:
-    """All ordered pairs of 0..top, and after them the moves to another coordinate."""
-    pairs = moves(top)
-    two = joined(workload, np.stack([pairs[:, 0] * top, pairs[:, 1] - 1], axis=1))  # (j,0), (0,k)
-    start = np.concatenate([workload.start, workload.start[-1] + two.start[1:]])
-    return replace(two, start=start, factor=np.concatenate([workload.factor, two.factor]))
+def joined(view_pairs: ViewPairs, rows: IntArray) -> ViewPairs:
+    """Independent products: pair i is the product of the pairs ``rows[i]``."""
+    counts = np.diff(view_pairs.start)[rows].sum(axis=1)
+    _check_memory(int(counts.sum()))
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return replace(view_pairs, start=start, factor=view_pairs.factors_of(rows.ravel())[1])
 
 
-def _affordable(factors: int) -> None:
+def _check_memory(factors: int) -> None:
     if factors > _MOST_FACTORS:
         raise TooLarge(
             f"all pairs together have {factors:,} factors, more than the {_MOST_FACTORS:,} that "
             "fit into memory: take atoms that refer to fewer others, or evaluate fewer pairs"
         )
-
-
-def joined(workload: Workload, rows: IntArray) -> Workload:
-    """Independent products: pair i is the product of the pairs rows[i] of the workload."""
-    lengths = np.diff(workload.start)[rows]
-    _affordable(int(lengths.sum()))
-    pieces = [workload.factor[workload.start[q] : workload.start[q + 1]] for q in rows.ravel()]
-    start = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))]).astype(np.int64)
-    factor = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-    return replace(workload, start=start, factor=factor)
 
 
 def _distinct(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:

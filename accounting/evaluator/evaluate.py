@@ -1,41 +1,55 @@
-"""Rigorous bounds for every pair of a workload: the heart of the package.
+"""Rigorous bounds for every pair of views: the heart of the package.
 
 One pass does the following; discretisation.md and floating_point.md prove that the result is an
 enclosure whatever the plan, so the plan may be chosen by rules of thumb.
 
 1. Tabulate every noise; put the loss of every factor on the grid (connect_the_dots).
-2. Tilt by e^{tilt * loss}, wrap to the window, transform.  What is tilted has total mass one, so
-   the absolute error of the transform is a relative error of the result, at any delta.
-3. Multiply the spectra of a pair and take the inner product with two test functions.
+2. Tilt by e^{tilt * loss}, wrap to the window, transform.  The tilted losses have total mass one,
+   so the absolute error of the transform is a relative error of the result, at any delta.
+3. Multiply the spectra of a pair and take the inner product with two bounding functions.
 4. Add what was set aside: infinite and capped losses, tails, mass outside the window, rounding.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
-from accounting.evaluator.grid_plan import Outlook, Plan, Survey, Surveyor, choose, outlook
-from accounting.evaluator.noise_tables import NoiseTable
+from accounting.evaluator.grid_plan import (
+    CappedMoments,
+    CoarseLosses,
+    GridPlan,
+    Refinement,
+    SaddleEstimate,
+    Tables,
+    choose_plan,
+    saddle_estimate,
+)
+from accounting.evaluator.noise_tables import tabulate
 from accounting.evaluator.pair_error_terms import Bounds, PairTerms
 from accounting.evaluator.spectra import correlate, transform
-from accounting.evaluator.tilted_losses import LARGEST_GRID, tabulate, tilt_factors
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.tilted_losses import LARGEST_GRID, tilt_factors
+from accounting.evaluator.view_pairs import ViewPairs
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the spectra of one evaluation may take."""
-_ATTEMPTS = 8
 LARGEST_EPS = 1e6
+"""Largest eps that is evaluated: grids of losses end there."""
+_ATTEMPTS = 8
+"""Largest number of passes, each on a finer grid."""
 _NEGLIGIBLE = 1e-4
 """Pairs whose bound is this small relative to the worst keep the cheap Chernoff bound."""
+_SMALLEST_TAIL = 1e-290
+"""Smallest tail that a table is made for: below, doubles lose their relative accuracy."""
 
 
 def evaluate(
-    workload: Workload,
+    view_pairs: ViewPairs,
     eps: float,
     *,
     gap: float = 0.01,
@@ -45,120 +59,118 @@ def evaluate(
     """Enclosures of the divergence of every pair at ``eps``.
 
     The grid is refined until the enclosure of the largest one has relative gap ``gap`` or width
-    ``absolute``; the others may be wider, and their upper bounds are below the largest.  The
-    caller looks at ``Bounds.gap`` to learn whether that was reached.
+    ``absolute``, or until refining does not help: the caller compares the bounds to learn which.
+    The other enclosures may be wider, and their upper bounds are below the largest.
     """
     if eps > LARGEST_EPS:
         raise TooLarge(f"eps = {eps:g} is more than {LARGEST_EPS:g}, where grids of losses end")
-    lower = np.zeros(workload.pairs)
-    upper = np.where(workload.largest_loss <= eps, 0.0, 1.0)
+    lower = np.zeros(view_pairs.pair_count)
+    upper = np.where(view_pairs.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
-    tail, finer, estimate, ceiling = 1e-18, 1.0, 0.0, math.inf
-    for attempt in range(_ATTEMPTS):
-        if not len(left):
-            break
-        part = workload if len(left) == workload.pairs else workload.subset(left)
-        tables, seen, look, tail = look_closely(
-            part,
-            eps,
-            tail,
-            0.2 * gap * 0.5 ** (attempt // 3),
-            0.3**attempt,
-            estimate,
-            ceiling,
-            absolute,
-        )
-        delta = max(estimate or min(look.total, ceiling), absolute, 1e-300)
-        largest = min(LARGEST_GRID, _power_of_two(MEMORY_LIMIT // (16 * (part.factors + 64))))
-        if largest < 256:
-            raise TooLarge(
-                f"{part.factors:,} distinct factors leave no room for a grid in "
-                f"{MEMORY_LIMIT >> 20} MiB; evaluate fewer pairs at a time"
-            )
-        plan = choose(
-            seen,
-            look,
-            eps=eps,
-            gap=gap,
-            finer=finer,
-            delta=delta,
-            largest_size=largest,
-            thorough=attempt > 0,
-        )
+    wanted = Refinement(eps=eps, gap=gap, absolute=absolute)
+    while len(left) and wanted.attempt < _ATTEMPTS:
+        part = view_pairs if len(left) == view_pairs.pair_count else view_pairs.subset(left)
+        coarse = coarse_estimate(part, wanted)
+        largest = _largest_grid(part)
+        plan = choose_plan(coarse.moments, coarse.saddle, wanted, largest)
         progress(
-            f"{len(left):,} pairs, {part.factors:,} factors, grid of {plan.size:,} points "
+            f"{len(left):,} pairs, {part.factor_count:,} factors, grid of {plan.size:,} points "
             f"{plan.step:.3g} apart, tilt {plan.tilt:.4g}"
         )
-        got = run(part, tables, plan)
-        lower[left] = np.maximum(lower[left], got.lower)
-        upper[left] = np.minimum(upper[left], got.upper)
+        found = run(part, coarse.tables, plan)
+        lower[left] = np.maximum(lower[left], found.lower)
+        upper[left] = np.minimum(upper[left], found.upper)
         if (lower > upper).any():
             raise AssertionError("the bounds crossed: please report the configuration")
         best = float(lower.max())
         width = float(upper.max()) - best
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < 1e-280:
             break
-        left = np.flatnonzero(upper > max(best, absolute / 2))
-        if got.blur > 0.25 * width:
-            finer *= max(0.1, min(0.6, 0.8 * math.sqrt(gap * max(best, absolute) / width)))
-        estimate = best
-        ceiling = got.guess if got.guess > 0 else math.inf
-        tail = min(tail, 1e-6 * gap * max(estimate, absolute, 1e-280))
-        if plan.size == largest and attempt > 1:
+        if plan.size == largest and wanted.attempt > 1:
             break
+        left = np.flatnonzero(upper > max(best, absolute / 2))
+        wanted = _refined(wanted, found, tail=coarse.tail, attained=best, width=width)
     return Bounds(lower, upper)
 
 
-def look_closely(
-    workload: Workload,
-    eps: float,
-    tail: float,
-    share: float,
-    finer: float,
-    estimate: float,
-    ceiling: float,
-    absolute: float,
-) -> tuple[dict[int, NoiseTable], Survey, Outlook, float]:
-    """Tables, survey and outlook whose tails and caps are small next to the divergence they show.
+def _refined(
+    last: Refinement, found: Bounds, *, tail: float, attained: float, width: float
+) -> Refinement:
+    """The next attempt, after one that left an enclosure of this width."""
+    scale, step_factor = max(attained, last.absolute), last.step_factor
+    if found.step_width > 0.25 * width:
+        step_factor *= max(0.1, min(0.6, 0.8 * math.sqrt(last.gap * scale / width)))
+    return replace(
+        last,
+        attempt=last.attempt + 1,
+        tail=min(tail, 1e-6 * last.gap * max(scale, 1e-280)),
+        step_factor=step_factor,
+        attained=attained,
+        seen=found.estimate if found.estimate > 0 else math.inf,
+    )
 
-    How much may be cut depends on the divergence, and how large it looks on what was cut.
+
+def _largest_grid(view_pairs: ViewPairs) -> int:
+    """The largest power of two whose spectra fit into the memory."""
+    room = MEMORY_LIMIT // (16 * (view_pairs.factor_count + 64))
+    largest = min(LARGEST_GRID, 1 << max(0, room.bit_length() - 1))
+    if largest < 256:
+        raise TooLarge(
+            f"{view_pairs.factor_count:,} distinct factors leave no room for a grid in "
+            f"{MEMORY_LIMIT >> 20} MiB; evaluate fewer pairs at a time"
+        )
+    return largest
+
+
+@dataclass(frozen=True)
+class CoarseEstimate:
+    """Tables that leave about ``tail``, and what the losses look like on a coarse grid."""
+
+    tables: Tables
+    tail: float
+    moments: CappedMoments
+    saddle: SaddleEstimate
+
+
+def coarse_estimate(view_pairs: ViewPairs, wanted: Refinement) -> CoarseEstimate:
+    """An estimate with tails and caps that are small next to the divergence that it shows.
+
+    How much may be cut depends on the divergence, and the divergence that is seen depends on how
+    much was cut, hence the iterations.
     """
+    share, tail = wanted.cap_share, wanted.tail
     for _ in range(8):
         check_time()
-        tables = tabulate(workload, tail)
-        surveyor = Surveyor(workload, tables, eps, finer=finer)
+        tables = tabulate(view_pairs, tail)
+        losses = CoarseLosses(view_pairs, tables, wanted.eps, step_factor=0.3**wanted.attempt)
         budget = 1e-6
         for turn in range(80):
             check_time()
-            seen = surveyor.capped(budget)
-            look = outlook(workload, seen, eps)
-            delta = max(estimate or min(look.total, ceiling), absolute)
-            wanted = share * delta * math.exp(-eps) / look.splits
-            if turn == 0 and wanted > 5 * budget:
-                budget = 1e-3  # a large divergence: come from above
+            moments = losses.capped(budget)
+            saddle = saddle_estimate(view_pairs, moments, wanted.eps)
+            delta = wanted.expected(saddle)
+            allowed = share * delta * math.exp(-wanted.eps) / saddle.splits
+            if turn == 0 and allowed > 5 * budget:
+                budget = 1e-3  # a large divergence: start from a larger budget
                 continue
-            if budget <= 1.5 * wanted:
+            if budget <= 1.5 * allowed:
                 break
-            budget = 0.4 * wanted
-        if tail <= max(1e-3 * share * delta, 1e-290):
+            budget = 0.4 * allowed
+        if tail <= max(1e-3 * share * delta, _SMALLEST_TAIL):
             break
-        tail = max(1e-6 * share * delta, 1e-290)
-    return tables, seen, look, tail
+        tail = max(1e-6 * share * delta, _SMALLEST_TAIL)
+    return CoarseEstimate(tables, tail, moments, saddle)
 
 
-def _power_of_two(n: int) -> int:
-    return 1 << max(0, n.bit_length() - 1)
-
-
-def run(workload: Workload, tables: dict[int, NoiseTable], plan: Plan) -> Bounds:
+def run(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> Bounds:
     """One rigorous pass (Theorem 6: the enclosure holds for any plan)."""
-    rows, central_rows, factors = tilt_factors(workload, tables, plan)
-    terms = PairTerms.of(workload, factors, plan)
+    tilted = tilt_factors(view_pairs, tables, plan)
+    terms = PairTerms.of(view_pairs, tilted.factors, plan)
     contends = terms.chernoff + terms.not_kept > 0.5 * terms.not_kept.max()
     keep = np.flatnonzero(contends | (terms.chernoff > _NEGLIGIBLE * terms.chernoff.max()))
-    sums = np.zeros((workload.pairs, 2))
-    error = np.zeros((workload.pairs, 2))
+    sums = np.zeros((view_pairs.pair_count, 2))
+    error = np.zeros((view_pairs.pair_count, 2))
     if len(keep):
-        spectra = transform(workload, rows, central_rows, factors, plan, keep)
-        sums[keep], error[keep] = correlate(workload, spectra, terms, plan, keep)
+        spectra = transform(view_pairs, tilted, keep)
+        sums[keep], error[keep] = correlate(spectra, terms, keep)
     return terms.bounds(sums, error, keep)

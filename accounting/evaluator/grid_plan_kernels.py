@@ -1,4 +1,4 @@
-"""Numba kernels of the survey: rules of thumb only, nothing here reaches a bound."""
+"""Numba kernels of the coarse losses: they choose a grid, and no bound depends on them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.jit import kernel
+
+STATISTICS = 7
+"""Number of columns of ``out`` of ``sample_losses``."""
 
 
 @kernel
@@ -21,12 +24,12 @@ def sample_losses(
     cells: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Histograms of the loss for the survey, rounded to the nearest multiple of ``step``.
+    """Histograms of the loss of every shift, rounded to the nearest multiple of ``step``.
 
-    Beyond the first ``dense`` outcomes only every ``stride``-th is looked at, with that weight.
-    ``out`` is [mass at +infinity, P-mass above the grid, Q-mass of that, mean, variance], the last
-    two of the loss clipped to [-clip, clip].  With empty ``cells`` the second and third are the
-    smallest and the largest finite loss instead.
+    After the first ``dense`` outcomes only every ``stride``-th is used, with that weight.  A row of
+    ``out`` is [mass at +infinity, P-mass above the grid, Q-mass of that, mean and variance of the
+    loss clipped to [-clip, clip], smallest and largest finite loss].  With empty ``cells`` there is
+    no histogram.
     """
     n = mass.size
     width = cells.shape[1]
@@ -59,9 +62,8 @@ def sample_losses(
                     out[row, 2] += m * math.exp(-loss)
                 else:
                     cells[row, max(int(i), 0)] += m
-        if not width:
-            out[row, 1] = smallest
-            out[row, 2] = largest
+        out[row, 5] = smallest
+        out[row, 6] = largest
         if m0 > 0.0:
             out[row, 3] = m1 / m0
             out[row, 4] = m2 / m0 - (m1 / m0) ** 2
@@ -70,7 +72,7 @@ def sample_losses(
 @kernel
 def capped_moments(
     cells: FloatArray,
-    capped: FloatArray,
+    above: FloatArray,
     loss: FloatArray,
     budget: float,
     tilts: FloatArray,
@@ -79,15 +81,15 @@ def capped_moments(
     top: FloatArray,
     aside: FloatArray,
 ) -> None:
-    """Cap each row where the Q-mass above is at most ``budget``; log-moments of what is left.
+    """Cap each row where the Q-mass above is at most ``budget``; log-moments of the rest.
 
-    ``capped[row]`` is the P- and Q-mass already above the grid; ``top`` becomes the loss of the cap
-    and ``aside`` the P-mass above it.
+    ``above[row]`` has the P- and Q-mass above the grid; ``top`` becomes the loss of the cap and
+    ``aside`` the P-mass above it.
     """
     for row in range(cells.shape[0]):
         i = loss.size - 1
-        p_mass = capped[row, 0]
-        q_mass = capped[row, 1]
+        p_mass = above[row, 0]
+        q_mass = above[row, 1]
         while i > 0:
             q_mass += cells[row, i] * math.exp(-loss[i])
             if q_mass > budget:

@@ -1,12 +1,12 @@
-"""Hockey-stick divergences of shifted noises: a single product, and linear queries.
+"""Hockey-stick divergences of shifted noises: a product, linear queries, and the paper's bound.
 
-d_eps(P || Q) = sum over outcomes of (P - e^eps Q)_+.  Everything here returns enclosures
-(discretisation.md, Theorem 6); the protocol itself is in ``protocol``.
+d_eps(P || Q) = sum over outcomes of (P - e^eps Q)_+.  Everything here is a bound
+(discretisation.md, Theorem 6); the exact view of the protocol itself is in ``protocol``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,15 +15,17 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import InvalidParameter, Undecided
-from accounting.base.validation import gap_width, not_negative
-from accounting.evaluator.build_view_pairs import differences, linear_workload, ordered_pairs
+from accounting.base.validation import gap_width, not_negative, positive
+from accounting.evaluator.build_view_pairs import differences, linear_query_pairs, ordered_pairs
 from accounting.evaluator.evaluate import evaluate
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
+from accounting.model.family import Atom, Family
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 
 Noise = NegativeBinomial | NoiseSum
 LARGEST_SHIFT = 1 << 40
+"""Largest magnitude of a shift; larger ones might overflow 64-bit integers."""
 
 
 def product_divergence(
@@ -36,25 +38,21 @@ def product_divergence(
 ) -> Enclosure:
     """d_eps(prod_i (D_i + shift_i) || prod_i D_i), the left side of the paper's refined lemma.
 
-    The enclosure has relative gap ``gap`` or width ``absolute``; if neither can be reached the
-    error ``Undecided`` says how far it came.
+    The enclosure has relative gap ``gap`` or width ``absolute``; if neither can be reached, the
+    error ``Undecided`` has the enclosure that was.
     """
     shift = _integers("shifts", shifts)
     if shift.ndim != 1 or len(shift) != len(noises):
         raise InvalidParameter(f"{len(noises)} noises need as many shifts, not {list(shifts)}")
     used = np.flatnonzero(shift)
-    workload = Workload(
-        noises=tuple(as_sum(noise) for noise in noises),
+    view_pairs = ViewPairs(
+        noises=tuple(_as_sum(noise) for noise in noises),
         plain=np.stack([used, shift[used]], axis=1),
         start=np.array([0, len(used)]),
         factor=np.arange(len(used)),
     )
-    return _single(workload, eps, gap, absolute)
-
-
-def _single(workload: Workload, eps: float, gap: float, absolute: float) -> Enclosure:
     eps, gap = not_negative("eps", eps), gap_width(gap)
-    found = evaluate(workload, eps, gap=gap, absolute=not_negative("absolute", absolute))
+    found = evaluate(view_pairs, eps, gap=gap, absolute=not_negative("absolute", absolute))
     enclosure = Enclosure(float(found.lower.max()), float(found.upper.max()))
     if enclosure.upper - enclosure.lower > max(gap * enclosure.upper, absolute):
         raise Undecided(
@@ -82,20 +80,20 @@ class LinearQueries:
                 f"columns of shape {array.shape} do not fit {len(noises)} noises: give at least "
                 "two columns with one entry per noise"
             )
-        return LinearQueries(array, tuple(as_sum(noise) for noise in noises))
+        return LinearQueries(array, tuple(_as_sum(noise) for noise in noises))
 
     @cached_property
-    def workload(self) -> Workload:
+    def view_pairs(self) -> ViewPairs:
         sparse = [{int(i): int(row[i]) for i in np.flatnonzero(row)} for row in self.columns]
-        return linear_workload(self.noises, differences(sparse))
+        return linear_query_pairs(self.noises, differences(sparse))
 
     def delta(
         self, *, eps: float, gap: float = 0.01, absolute: float = 0.0
     ) -> tuple[Enclosure, tuple[int, int], FloatArray, FloatArray]:
         """The largest divergence over all ordered pairs of columns, the pair that attains its
-        lower bound, and the bounds of every pair, in the order of ``ordered_pairs``."""
+        lower bound, and the lower and upper bounds of all pairs (j, k), row by row."""
         found = evaluate(
-            self.workload,
+            self.view_pairs,
             not_negative("eps", eps),
             gap=gap_width(gap),
             absolute=not_negative("absolute", absolute),
@@ -105,7 +103,60 @@ class LinearQueries:
         return enclosure, (int(j), int(k)), found.lower, found.upper
 
 
-def as_sum(noise: Noise) -> NoiseSum:
+@dataclass(frozen=True)
+class CompositionBound:
+    """The protocol is (eps, delta_upper)-DP; ``delta_1`` and ``delta_2`` are also upper bounds."""
+
+    eps: float
+    delta_upper: float
+    delta_1: float
+    delta_2: float
+
+
+def composition_bound(
+    family: Family,
+    *,
+    hat: Noise,
+    tilde: Mapping[Atom, Noise],
+    eps_central: float,
+    eps_1: float,
+    eps_2: float,
+    gap: float = 0.01,
+) -> CompositionBound:
+    """The paper's own bound, to compare with the exact view.
+
+    Theorem (Ghazi et al. 2021, thm:privacy-main-generic): split the noise of {-1, +1} into D-hat
+    and D-tilde.  If D-hat is (eps_1, delta_1)-DP for sums of 0..max_value, and the D-tilde
+    mechanism is (eps_2, delta_2)-DP for the linear query [0 c_2 ... c_max], then the protocol is
+    (eps* + eps_1 + eps_2, delta_1 + delta_2)-DP.  Both deltas are those of the exact divergences;
+    the second one is the paper's refined lemma.
+    """
+    eps_central = positive("eps_central", eps_central)
+    eps_1, eps_2 = not_negative("eps_1", eps_1), not_negative("eps_2", eps_2)
+    if set(tilde) != set(family.atoms):
+        odd = sorted(set(tilde) ^ set(family.atoms))[0]
+        raise InvalidParameter(f"tilde noise and family differ in atom {list(odd)}")
+    shifts = np.concatenate([np.arange(-family.max_value, 0), np.arange(1, family.max_value + 1)])
+    n = len(shifts)
+    scalar = ViewPairs(
+        noises=(_as_sum(hat),),
+        plain=np.stack([np.zeros(n, np.int64), shifts], axis=1),
+        start=np.arange(n + 1),
+        factor=np.arange(n),
+    )
+    delta_1 = float(evaluate(scalar, eps_1, gap=gap).upper.max())
+    queries = LinearQueries.of(family.columns, [tilde[elements] for elements in family.atoms])
+    delta_2 = queries.delta(eps=eps_2, gap=gap)[0].upper if family.max_value > 1 else 0.0
+    up = 1 + 2.0**-50  # more than the rounding errors of two additions
+    return CompositionBound(
+        eps=(eps_central + eps_1 + eps_2) * up,
+        delta_upper=min(1.0, (delta_1 + delta_2) * up),
+        delta_1=delta_1,
+        delta_2=delta_2,
+    )
+
+
+def _as_sum(noise: Noise) -> NoiseSum:
     if not isinstance(noise, (NoiseSum, NegativeBinomial)):
         raise InvalidParameter(f"{noise!r} is not a noise: give a NegativeBinomial or a NoiseSum")
     return noise if isinstance(noise, NoiseSum) else NoiseSum.of(noise)

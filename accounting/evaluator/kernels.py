@@ -1,8 +1,8 @@
 """Numba kernels: arrays and scalars in, arrays out.  Their error budgets are in floating_point.md.
 
 Importing this module imports numba, so the rest of the package imports it inside the functions
-that need it.  The tests hold them against slow and obvious twins in mpmath and numpy
-(``tests/test_floating_point.py``), and whole evaluations against enumeration.
+that need it.  The tests compare the kernels with slow and obvious twins in mpmath and numpy
+(``test_floating_point.py``), and whole evaluations with enumeration.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LN2 = 0.6931471805599453
 
 @kernel
 def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: FloatArray) -> float:
-    """Masses of a sum of independent NB(r_i, p_i) at 0..len(mass)-1, normalised to sum to one.
+    """Masses of a sum of independent NB(r_i, p_i) at 0..len(mass)-1, normalized to sum to one.
 
     With s_i(k) = sum_{j>=1} p_i^j g_{k-j} the masses obey k g_k = sum_i r_i s_i(k) and
-    s_i(k) = p_i (g_{k-1} + s_i(k-1)): positive terms only, so errors grow linearly (Lemma F1).
-    Exact powers of two keep the range; ``log_mass`` is right where ``mass`` underflows.
+    s_i(k) = p_i (g_{k-1} + s_i(k-1)): all terms are positive, so errors grow linearly (Lemma F1).
+    Scaling by powers of two is exact; ``log_mass`` is correct where ``mass`` underflows.
     Returns the largest |log_mass|.
     """
     n = mass.size
@@ -97,9 +97,9 @@ def connect_the_dots(
     """Put the loss of one shifted noise on the grid of multiples of ``step`` (discretisation.md).
 
     ``cells[i - first]`` receives the mass of grid point i, for first <= i <= last.  An outcome
-    keeps its P-mass and its Q-mass when it is split between its two neighbours.  ``out`` is
-    [mass at +infinity, P-mass capped at or above last*step, Q-mass of that, P-mass whose partner
-    lies beyond the table, P-mass below first*step].
+    keeps its P-mass and its Q-mass when it is split between its two neighbors.  ``out`` is
+    [mass at +infinity, P-mass capped at or above last*step, Q-mass of that, P-mass whose shifted
+    outcome lies beyond the table, P-mass below first*step].
     """
     n = mass.size
     cells[:] = 0.0
@@ -144,9 +144,9 @@ def tilted_rows(
 ) -> None:
     """For each shift: its gridded loss, tilted relative to grid point reference[row] >= last[row].
 
-    decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` gets the cells times the first tilt, wrapped
-    modulo the row length; ``moments[row, j]`` is the total for tilt j; ``out[row]`` is what
-    connect_the_dots sets aside.
+    decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the cells under the first tilt,
+    wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; ``out[row]``
+    is that of connect_the_dots.
     """
     period = rows.shape[1]
     cells = np.empty(np.max(last) - first + 1)
@@ -201,8 +201,9 @@ def rfft_rows(
 ) -> None:
     """Discrete Fourier transform of each real row times its scale (Lemma F4).
 
-    Radix two on the half-length complex sequence, then the last radix-two step by hand.
-    cos[j], sin[j] hold the angle 2 pi j / n for j < n/2, n the length of a row.
+    Radix two on the half-length complex sequence, then the last step separately; written out here
+    because its errors are proven.  cos[j], sin[j] belong to the angle 2 pi j / n for j < n/2, n the
+    length of a row.
     """
     n = rows.shape[1]
     half = n // 2
@@ -253,7 +254,7 @@ def rfft_rows(
 
 @kernel
 def largest_moduli(re: FloatArray, im: FloatArray, out: FloatArray) -> None:
-    """out[row] = the largest modulus of a row of a spectrum, within a relative 3 * 2^-53."""
+    """out[row] = largest modulus of a row of a spectrum, with a relative error of 3 * 2^-53."""
     for row in range(re.shape[0]):
         largest = 0.0
         for i in range(re.shape[1]):
@@ -268,16 +269,16 @@ def pair_sums(
     start: IntArray,
     factor: IntArray,
     releases: int,
-    test: IntArray,
-    test_re: FloatArray,
-    test_im: FloatArray,
+    kind: IntArray,
+    bounding_re: FloatArray,
+    bounding_im: FloatArray,
     pairs: IntArray,
     out: FloatArray,
 ) -> None:
-    """For each pair: inner products of two test functions with the product of its spectra.
+    """For each pair: inner products of two bounding functions with the product of its spectra.
 
-    Pair q multiplies the rows factor[start[q]:start[q+1]], raised to the power ``releases``, and
-    is tested by rows 2*test[q] (upper) and 2*test[q] + 1 (lower) of the test spectra.
+    Pair q is the product of the rows factor[start[q]:start[q+1]] to the power ``releases``.  Its
+    bounding functions are rows 2*kind[q] (upper) and 2*kind[q] + 1 (lower).
     """
     width = re.shape[1]
     block = 512
@@ -288,7 +289,7 @@ def pair_sums(
     for index in range(pairs.size):
         q = pairs[index]
         upper = lower = 0.0
-        up = 2 * test[q]
+        up = 2 * kind[q]
         for left in range(0, width, block):
             size = min(block, width - left)
             a[:] = 1.0
@@ -320,8 +321,9 @@ def pair_sums(
                 b, d = d, b
             block_upper = block_lower = 0.0
             for i in range(size):
-                block_upper += a[i] * test_re[up, left + i] + b[i] * test_im[up, left + i]
-                block_lower += a[i] * test_re[up + 1, left + i] + b[i] * test_im[up + 1, left + i]
+                at = left + i
+                block_upper += a[i] * bounding_re[up, at] + b[i] * bounding_im[up, at]
+                block_lower += a[i] * bounding_re[up + 1, at] + b[i] * bounding_im[up + 1, at]
             upper += block_upper
             lower += block_lower
         out[index, 0] = upper
@@ -345,8 +347,9 @@ def column_differences(
 ) -> int:
     """Sparse differences c_j - c_k of all ordered pairs j != k of columns, pair after pair.
 
-    Column j is index[ptr[j]:ptr[j+1]] (increasing) with its values.  With empty ``atom`` the
-    entries are only counted.  Returns the number of entries; start[q] is where pair q begins.
+    Column j has entries value[i] at index[i], increasing, for ptr[j] <= i < ptr[j+1].  The
+    difference of pair q has entries diff[i] at atom[i] from i = start[q] on.  With empty ``atom``
+    they are only counted.  Returns the number of entries.
     """
     columns = ptr.size - 1
     fill = atom.size > 0

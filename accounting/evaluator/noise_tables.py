@@ -1,4 +1,4 @@
-"""Masses of a noise and their logarithms, tabulated with error bounds (floating_point.md, F1)."""
+"""Masses of noises and their logarithms, tabulated with error bounds (floating_point.md, F1)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.errors import TooLarge
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
 
 LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""
+LARGEST_TABLES = 1 << 27
+"""Entries of all tables together: 2 GiB."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
     r = np.array([part.r for part in noise.parts])
     p = np.array([part.p for part in noise.parts])
     largest = nb_sum_table(r, p, mass, log_mass)
-    tail = noise.tail_bound(n) + n * 2.0**-1021  # what underflows is not known either
+    tail = noise.tail_bound(n) + n * 2.0**-1021  # masses that underflow are unknown, too
     growth = (len(noise.parts) + 4 + noise.p_ulps) * n * UNIT_ROUNDOFF
     return NoiseTable(
         mass=mass,
@@ -51,3 +54,18 @@ def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
         loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
         tail=tail,
     )
+
+
+def tabulate(view_pairs: ViewPairs, tail: float) -> dict[int, NoiseTable]:
+    """Tables of the noises in use, long enough to leave about ``tail`` and to reach every shift."""
+    noises, shift = view_pairs.noises, view_pairs.largest_shift
+    used = [group.noise for group in view_pairs.shift_groups]
+    lengths = {i: noises[i].length(tail) + int(shift[i]) for i in used}
+    if sum(lengths.values()) > LARGEST_TABLES:
+        longest = max(used, key=lengths.__getitem__)
+        raise TooLarge(
+            f"the noises need tables of {sum(lengths.values()):,} entries in all, more than "
+            f"{LARGEST_TABLES:,}; the longest is that of {noises[longest]}: lower r or "
+            "move p away from 1, or evaluate fewer pairs at a time"
+        )
+    return {i: noise_table(noises[i], n) for i, n in lengths.items()}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.evaluator import bounding_functions as testfunctions
-from accounting.evaluator.grid_plan import Plan
+from accounting.evaluator import bounding_functions
+from accounting.evaluator.grid_plan import GridPlan
 from accounting.evaluator.tilted_losses import Factors
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
 
 
@@ -19,32 +19,30 @@ from accounting.model.noise import UNIT_ROUNDOFF
 class Bounds:
     """``lower[q] <= divergence of pair q <= upper[q]``.
 
-    ``guess`` is what the largest one would be without error terms, and ``blur`` how much of its
-    width comes from the step of the grid: neither is a bound.
+    ``estimate`` is the largest divergence without error terms, and ``step_width`` the part of the
+    width of its enclosure that comes from the step of the grid: neither is a bound.
     """
 
     lower: FloatArray
     upper: FloatArray
-    guess: float = 0.0
-    blur: float = 0.0
-
-    @property
-    def worst(self) -> int:
-        return int(np.argmax(self.upper))
-
-    @property
-    def gap(self) -> float:
-        """Relative gap of the enclosure of the largest divergence."""
-        top = float(self.upper.max(initial=0.0))
-        return (top - float(self.lower.max(initial=0.0))) / top if top > 0 else 0.0
+    estimate: float = 0.0
+    step_width: float = 0.0
 
 
 @dataclass(frozen=True)
 class PairTerms:
-    """Everything about the pairs that does not need a transform."""
+    """Per pair, the terms of Theorem 6.
 
-    workload: Workload
-    plan: Plan
+    ``eta``: bound of the relative errors of masses; ``eps_up`` and ``eps_low`` are eps shifted by
+    them (Lemma 1).  ``scale_up`` and ``scale_low``: bounds of e^{-tilt * eps} times the moment.
+    ``outside``: share of the tilted mass outside the window (Lemma F7).  ``below``: bound of the
+    divergence lost below the grid (Lemma 3).  ``splits``: number of connect-the-dots splits.
+    ``given_away`` and ``not_kept``: bounds from below and above of the divergence of what was set
+    aside (Lemma 2).  ``chernoff``: Chernoff bound of the divergence of the rest.
+    """
+
+    view_pairs: ViewPairs
+    plan: GridPlan
     eta: FloatArray
     eps_up: float
     eps_low: float
@@ -58,78 +56,45 @@ class PairTerms:
     chernoff: FloatArray
 
     @staticmethod
-    def of(workload: Workload, factors: Factors, plan: Plan) -> PairTerms:
-        t = workload.releases
-        eta = workload.sum_over_pairs(factors.eta[:, None])[:, 0] * t
+    def of(view_pairs: ViewPairs, factors: Factors, plan: GridPlan) -> PairTerms:
+        eta = view_pairs.totals(factors.eta)
         shift = 2 * float(eta.max(initial=0.0))
         eps_up, eps_low = plan.eps - shift, plan.eps + shift
-        log_moment = workload.sum_over_pairs(factors.log_moment) * t
-        size = workload.sum_over_pairs(_magnitude(factors))[:, 0] * t
-        summed = (16 + np.diff(workload.start)) * UNIT_ROUNDOFF  # Lemma F6
-        slack = summed * (size + plan.tilt * abs(plan.eps) + 64)
-        base = log_moment[:, 0]
-        whole = workload.sum_over_pairs(factors.log_whole[:, None])[:, 0] * t
-        peak = math.exp(testfunctions.log_peak(plan.tilt)) * (1 + 1e-9)
+        base = view_pairs.totals(factors.log_moment[:, 0])
+        whole = view_pairs.totals(factors.log_whole)
+        # a factor without mass adds nothing to the rounding errors
+        size = _finite(np.abs(factors.log_moment[:, 0]) + np.abs(factors.log_whole))
+        slack = view_pairs.totals(size) + plan.tilt * abs(plan.eps) + 64
+        slack = _summation_error(view_pairs) * slack
+        peak = math.exp(bounding_functions.log_peak(plan.tilt)) * (1 + 1e-9)
         with np.errstate(over="ignore"):
-            scale_up = np.exp(base - plan.tilt * eps_up + slack + eta)
             chernoff = np.exp(whole - plan.tilt * eps_up + slack + eta) * peak
+            scale_up = np.exp(base - plan.tilt * eps_up + slack + eta)
             scale_low = np.exp(base - plan.tilt * eps_low - slack - eta)
-        # Markov's inequality for the tilted loss at both ends of the window (Lemma F7)
-        inexact = eta + workload.sum_over_pairs(factors.eta_others[:, None])[:, 0] * t
-        sizes = workload.sum_over_pairs(_finite(np.abs(factors.log_moment))) * t
-        low = plan.origin * plan.step
-        high = (plan.origin + plan.size) * plan.step
-        outside = np.zeros(workload.pairs)
-        ends = workload.sum_over_pairs(factors.last[:, None].astype(np.float64))[:, 0] * t
-        for side in (-1, 1):
-            bound = np.ones(workload.pairs)
-            for j, other in enumerate(plan.others, start=1):
-                gap = other - plan.tilt
-                if gap * side > 0:
-                    edge = high if side > 0 else low
-                    size = sizes[:, 0] + sizes[:, j] + (abs(other) + plan.tilt) * abs(edge) + 64
-                    with np.errstate(invalid="ignore", over="ignore"):
-                        value = np.exp(
-                            log_moment[:, j] - base - gap * edge + summed * size + inexact
-                        )
-                    bound = np.minimum(bound, np.where(np.isnan(value), 1.0, value))
-            if side > 0:
-                bound[ends < plan.origin + plan.size] = 0.0
-            outside += bound
-        aside = factors.aside
-        up = np.minimum((aside[:, 0] + aside[:, 2]) * np.exp(factors.eta) * (1 + 1e-12), 1.0)
-        down = np.minimum(aside[:, 0] * np.exp(-factors.eta) * (1 - 1e-12), 1.0)
-        with np.errstate(divide="ignore"):
-            logs = np.stack([np.log1p(-up), np.log1p(-down)], axis=1)
-        lost = -np.expm1(workload.sum_over_pairs(logs) * t)
-        capped = workload.sum_over_pairs(np.ascontiguousarray(aside[:, 1:2]))[:, 0] * t
-        with np.errstate(over="ignore", invalid="ignore"):
-            q_capped = capped * np.exp(eta + plan.eps) * (1 + 1e-12)
-        q_capped[capped == 0] = 0.0
-        given_away = np.maximum(lost[:, 1] * (1 - 1e-12) - q_capped, 0.0)
-        not_kept = np.minimum(lost[:, 0] * (1 + 1e-12), 1.0)
-        outside = np.minimum(outside, 1.0)
-        with np.errstate(over="ignore"):
             below = chernoff * (-np.expm1(np.minimum(base - whole, 0.0)) + 2 * slack)
-        splits = workload.sum_over_pairs(workload.splits[:, None].astype(np.float64))[:, 0] * t
+        given_away, not_kept = _set_aside(view_pairs, factors, eta, plan.eps)
         return PairTerms(
-            workload,
-            plan,
-            eta,
-            eps_up,
-            eps_low,
-            scale_up,
-            scale_low,
-            outside,
-            below,
-            splits.astype(np.int64),
-            given_away,
-            not_kept,
-            chernoff,
+            view_pairs=view_pairs,
+            plan=plan,
+            eta=eta,
+            eps_up=eps_up,
+            eps_low=eps_low,
+            scale_up=scale_up,
+            scale_low=scale_low,
+            outside=_outside(view_pairs, factors, eta, plan),
+            below=below,
+            splits=view_pairs.totals(view_pairs.splits).astype(np.int64),
+            given_away=given_away,
+            not_kept=not_kept,
+            chernoff=chernoff,
         )
 
     def bounds(self, sums: FloatArray, error: FloatArray, keep: IntArray) -> Bounds:
-        """Theorem 6, put together."""
+        """Theorem 6, put together.
+
+        Columns of ``sums`` and ``error`` are the upper and the lower bounding function; only the
+        pairs ``keep`` have them, and the others get the Chernoff bound.
+        """
         upper = self.chernoff.copy()
         with np.errstate(over="ignore", invalid="ignore"):
             fine = self.scale_up[keep] * (np.maximum(sums[keep, 0], 0.0) + error[keep, 0])
@@ -141,20 +106,71 @@ class PairTerms:
         lower = np.where(np.isfinite(lower), lower, 0.0)
         lower = (lower + self.given_away) * (1 - 1e-12)
         lower[lower < 1e-280] = 0.0  # subnormal numbers have no relative accuracy
-        with np.errstate(over="ignore", invalid="ignore"):
-            seen = self.scale_up[keep] * sums[keep, 0] + self.given_away[keep]
-            blur = self.scale_up[keep] * (sums[keep, 0] - sums[keep, 1])
-        seen = np.where(np.isfinite(seen), seen, 0.0)
         if not len(keep):
             return Bounds(lower, upper)
+        with np.errstate(over="ignore", invalid="ignore"):
+            estimate = self.scale_up[keep] * sums[keep, 0] + self.given_away[keep]
+            step_width = self.scale_up[keep] * (sums[keep, 0] - sums[keep, 1])
         worst = int(np.argmax(upper[keep]))
-        return Bounds(lower, upper, float(seen.max()), float(np.nan_to_num(blur[worst])))
+        return Bounds(
+            lower,
+            upper,
+            estimate=float(_finite(estimate).max()),
+            step_width=float(np.nan_to_num(step_width[worst])),
+        )
 
 
-def _magnitude(factors: Factors) -> FloatArray:
-    """How large the logarithms are whose sum is rounded; a factor without mass adds nothing."""
-    return _finite(np.abs(factors.log_moment[:, :1]) + np.abs(factors.log_whole[:, None]))
+def _summation_error(view_pairs: ViewPairs) -> FloatArray:
+    """Relative error of a sum over the factors of each pair (Lemma F6)."""
+    return np.asarray((16 + np.diff(view_pairs.start)) * UNIT_ROUNDOFF)
 
 
-def _finite(size: FloatArray) -> FloatArray:
-    return np.where(np.isfinite(size), size, 0.0)
+def _outside(
+    view_pairs: ViewPairs, factors: Factors, eta: FloatArray, plan: GridPlan
+) -> FloatArray:
+    """Markov's inequality for the tilted loss at both ends of the window (Lemma F7)."""
+    log_moment = view_pairs.totals(factors.log_moment)
+    sizes = view_pairs.totals(_finite(np.abs(factors.log_moment)))
+    inexact = eta + view_pairs.totals(factors.eta_others)
+    summed = _summation_error(view_pairs)
+    outside = np.zeros(view_pairs.pair_count)
+    for side, edge in ((-1, plan.origin), (1, plan.origin + plan.size)):
+        end = edge * plan.step
+        bound = np.ones(view_pairs.pair_count)
+        for j, other in enumerate(plan.other_tilts, start=1):
+            gap = other - plan.tilt
+            if gap * side > 0:
+                size = sizes[:, 0] + sizes[:, j] + (abs(other) + plan.tilt) * abs(end) + 64
+                with np.errstate(invalid="ignore", over="ignore"):
+                    exponent = log_moment[:, j] - log_moment[:, 0] - gap * end
+                    value = np.exp(exponent + summed * size + inexact)
+                bound = np.minimum(bound, np.where(np.isnan(value), 1.0, value))
+        if side > 0:
+            bound[view_pairs.totals(factors.last) < edge] = 0.0
+        outside += bound
+    return np.minimum(outside, 1.0)
+
+
+def _set_aside(
+    view_pairs: ViewPairs, factors: Factors, eta: FloatArray, eps: float
+) -> tuple[FloatArray, FloatArray]:
+    """``given_away`` and ``not_kept`` (Lemma 2)."""
+    up = (factors.capped + factors.unknown) * np.exp(factors.eta) * (1 + 1e-12)
+    down = factors.capped * np.exp(-factors.eta) * (1 - 1e-12)
+    with np.errstate(divide="ignore"):
+        log_up, log_down = np.log1p(-np.minimum(up, 1.0)), np.log1p(-np.minimum(down, 1.0))
+    lost_up, lost_down = (
+        -np.expm1(view_pairs.totals(log_up)),
+        -np.expm1(view_pairs.totals(log_down)),
+    )
+    capped_q = view_pairs.totals(factors.capped_q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        q_mass = capped_q * np.exp(eta + eps) * (1 + 1e-12)
+    q_mass[capped_q == 0] = 0.0
+    given_away = np.maximum(lost_down * (1 - 1e-12) - q_mass, 0.0)
+    return given_away, np.minimum(lost_up * (1 + 1e-12), 1.0)
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    """The values, with 0 in the place of those that are not finite."""
+    return np.where(np.isfinite(values), values, 0.0)

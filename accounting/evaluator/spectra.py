@@ -1,4 +1,4 @@
-"""Spectra of tilted factors, and the inner products of their products with test functions."""
+"""Spectra of tilted factors, and the inner products of their products with bounding functions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.threads import in_chunks
-from accounting.evaluator import bounding_functions as testfunctions
-from accounting.evaluator.grid_plan import Plan
+from accounting.evaluator import bounding_functions
 from accounting.evaluator.pair_error_terms import PairTerms
-from accounting.evaluator.tilted_losses import Factors, mixed_row
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.tilted_losses import TiltedLosses
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
+
+_BATCH = 64
+"""Number of rows that one thread transforms at a time."""
+_LARGEST_EXPONENT = 600
+"""Largest exponent of e^{tilt * loss} next to eps for which a lower bound is tried."""
 
 
 @dataclass(frozen=True)
 class Spectra:
-    """Row ``row_of[f]`` is the spectrum of factor f.
+    """Row ``row_of[f]`` is the spectrum of factor f; -1 stands for none.
 
-    ``norm`` bounds the 2-norm of what was transformed.  ``log_size`` >= 0 bounds the logarithms of
-    all moduli, of the computed spectrum and of the exact one (Lemma F5).
+    ``norm`` bounds the 2-norm of the rows that were transformed.  ``log_size`` >= 0 bounds the
+    logarithms of all moduli, of the computed spectrum and of the exact one (Lemma F5).
     """
 
     re: FloatArray
@@ -32,137 +36,138 @@ class Spectra:
     norm: FloatArray
     log_size: FloatArray
 
+    def rows_of(self, view_pairs: ViewPairs) -> IntArray:
+        """The row of every entry of ``view_pairs.factor``, 0 where there is none."""
+        rows: IntArray = np.maximum(self.row_of, 0)[view_pairs.factor]
+        return rows
 
-def transform(
-    workload: Workload,
-    rows: FloatArray,
-    central_rows: FloatArray,
-    factors: Factors,
-    plan: Plan,
-    pairs: IntArray,
-) -> Spectra:
-    """Spectra of the factors that ``pairs`` use, each normalised to total mass one, or zero where
-    ``factors`` says that a factor has no row."""
+    def norm_totals(self, view_pairs: ViewPairs) -> tuple[FloatArray, FloatArray]:
+        """Per pair, the sums of ``norm`` and of ``log_size``; 1 and 0 for factors without a row."""
+        norm, log_size = np.ones(view_pairs.factor_count), np.zeros(view_pairs.factor_count)
+        known = self.row_of >= 0
+        norm[known] = self.norm[self.row_of[known]]
+        log_size[known] = self.log_size[self.row_of[known]]
+        return view_pairs.totals(norm), view_pairs.totals(log_size)
+
+
+def transform(view_pairs: ViewPairs, tilted: TiltedLosses, pairs: IntArray) -> Spectra:
+    """Spectra of the factors that ``pairs`` use, each normalized to total mass one, or zero where a
+    factor has no row."""
     from accounting.evaluator.kernels import largest_moduli, rfft_rows
 
-    picks = _positions(workload, pairs)
-    used = np.unique(workload.factor[picks])
-    row_of = np.full(workload.factors, -1, np.int64)
+    used = np.unique(view_pairs.factors_of(pairs)[1])
+    row_of = np.full(view_pairs.factor_count, -1, np.int64)
     row_of[used] = np.arange(len(used))
-    n_plain = len(workload.plain)
-    width = plan.size // 2 + 1
+    size = tilted.plan.size
+    width = size // 2 + 1
     re, im = np.empty((len(used), width)), np.empty((len(used), width))
-    norm, size = np.empty(len(used)), np.empty(len(used))
-    has_row = factors.log_moment[used, 0] > -math.inf
-    cos, sin = twiddles(plan.size)
+    norm, modulus = np.empty(len(used)), np.empty(len(used))
+    has_row = tilted.factors.log_moment[used, 0] > -math.inf
+    cos, sin = twiddles(size)
 
     def work(a: int, b: int) -> None:
-        for begin in range(a, b, 64):
-            end = min(begin + 64, b)
-            real = np.empty((end - begin, plan.size))
-            for i, f in enumerate(used[begin:end]):
-                real[i] = (
-                    rows[f] if f < n_plain else mixed_row(workload, central_rows, int(f), plan)
-                )
+        for begin in range(a, b, _BATCH):
+            s = slice(begin, min(begin + _BATCH, b))
+            real = np.empty((s.stop - s.start, size))
+            for i, f in enumerate(used[s].tolist()):
+                real[i] = tilted.row(f)
             total = real.sum(axis=1)
-            scale = np.where(has_row[begin:end], 1 / np.maximum(total, 1e-290), 0.0)
-            norm[begin:end] = np.linalg.norm(real * scale[:, None], axis=1) * (1 + 1e-9)
-            rfft_rows(real, scale, cos, sin, re[begin:end], im[begin:end])
-            largest_moduli(re[begin:end], im[begin:end], size[begin:end])
+            scale = np.where(has_row[s], 1 / np.maximum(total, 1e-290), 0.0)
+            norm[s] = np.linalg.norm(real * scale[:, None], axis=1) * (1 + 1e-9)
+            rfft_rows(real, scale, cos, sin, re[s], im[s])
+            largest_moduli(re[s], im[s], modulus[s])
 
     in_chunks(work, len(used), smallest=8)
     # Lemma F5: re[:, 0] is the sum of the row up to log2(N) additions, and bounds the exact moduli
-    size = np.maximum(size, np.maximum(re[:, 0], 1.0))
-    log_size = np.log(size) + (2 * math.log2(plan.size) + 32) * UNIT_ROUNDOFF
+    modulus = np.maximum(modulus, np.maximum(re[:, 0], 1.0))
+    log_size = np.log(modulus) + (2 * math.log2(size) + 32) * UNIT_ROUNDOFF
     return Spectra(re, im, row_of, np.minimum(norm, 1.0), log_size)
-
-
-def _positions(workload: Workload, pairs: IntArray) -> IntArray:
-    if len(pairs) == workload.pairs:
-        return np.arange(len(workload.factor))
-    marks = np.zeros(len(workload.factor) + 1, np.int64)
-    np.add.at(marks, workload.start[pairs], 1)
-    np.add.at(marks, workload.start[pairs + 1], -1)
-    return np.flatnonzero(np.cumsum(marks)[:-1] > 0)
 
 
 @cache
 def twiddles(size: int) -> tuple[FloatArray, FloatArray]:
+    """Cosine and sine of 2 pi j / size for j < size / 2."""
     angle = 2 * math.pi * np.arange(size // 2) / size
     return np.cos(angle), np.sin(angle)
 
 
-def correlate(
-    workload: Workload, spectra: Spectra, terms: PairTerms, plan: Plan, pairs: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Inner products of both test functions with each pair, and bounds of their errors."""
-    from accounting.evaluator.kernels import pair_sums, rfft_rows
+@dataclass(frozen=True)
+class _BoundingSpectra:
+    """Rows 2i and 2i + 1 are the upper and the lower bounding function for the i-th number of
+    splits, weighted for an inner product with half a spectrum; pair q uses i = ``kind[q]``."""
 
-    n = plan.size
-    kinds, test = np.unique(terms.splits, return_inverse=True)
-    loss = multiples(plan.origin, n, plan.step)
-    functions = np.empty((2 * len(kinds), n))
-    for i, splits in enumerate(kinds):
-        functions[2 * i] = testfunctions.upper(loss, terms.eps_up, plan.tilt)
-        functions[2 * i + 1] = 0.0
-        if 2.01 * splits * plan.step * max(plan.tilt, 1.0) > 600:
-            continue  # too many splits for this step: no lower bound here, see below
-        functions[2 * i + 1] = testfunctions.lower(
-            loss, terms.eps_low, plan.tilt, max(1, int(splits)), plan.step
-        )
-    peak = np.maximum(np.abs(functions).max(axis=1), math.exp(testfunctions.log_peak(plan.tilt)))
-    norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
-    functions = np.ascontiguousarray(np.roll(functions, plan.origin % n, axis=1))
-    test_re, test_im = (
-        np.empty((len(functions), n // 2 + 1)),
-        np.empty((len(functions), n // 2 + 1)),
-    )
-    rfft_rows(functions, np.ones(len(functions)), *twiddles(n), test_re, test_im)
-    for spectrum in (test_re, test_im):
-        spectrum *= 2.0 / n
-        spectrum[:, 0] *= 0.5
-        spectrum[:, -1] *= 0.5
+    kind: IntArray
+    re: FloatArray
+    im: FloatArray
+    peak: FloatArray
+    norm: FloatArray
+
+    @staticmethod
+    def of(terms: PairTerms, loss: FloatArray) -> _BoundingSpectra:
+        from accounting.evaluator.kernels import rfft_rows
+
+        plan, n = terms.plan, terms.plan.size
+        splits, kind = np.unique(terms.splits, return_inverse=True)
+        functions = np.zeros((2 * len(splits), n))
+        for i, k in enumerate(splits):
+            functions[2 * i] = bounding_functions.upper(loss, terms.eps_up, plan.tilt)
+            if 2.01 * k * plan.step * max(plan.tilt, 1.0) > _LARGEST_EXPONENT:
+                continue  # too many splits for this step: ``_errors`` makes the error infinite
+            functions[2 * i + 1] = bounding_functions.lower(
+                loss, terms.eps_low, plan.tilt, splits=max(1, int(k)), step=plan.step
+            )
+        supremum = math.exp(bounding_functions.log_peak(plan.tilt))
+        peak = np.maximum(np.abs(functions).max(axis=1), supremum)
+        norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
+        functions = np.ascontiguousarray(np.roll(functions, plan.origin % n, axis=1))
+        re, im = np.empty((2, len(functions), n // 2 + 1))
+        rfft_rows(functions, np.ones(len(functions)), *twiddles(n), re, im)
+        for spectrum in (re, im):
+            spectrum *= 2.0 / n
+            spectrum[:, 0] *= 0.5
+            spectrum[:, -1] *= 0.5
+        return _BoundingSpectra(kind.astype(np.int64), re, im, peak, norm)
+
+
+def correlate(spectra: Spectra, terms: PairTerms, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Inner products of each pair with both bounding functions, and bounds of their errors."""
+    from accounting.evaluator.kernels import pair_sums
+
+    view_pairs, plan = terms.view_pairs, terms.plan
+    loss = multiples(plan.origin, plan.size, plan.step)
+    test = _BoundingSpectra.of(terms, loss)
     out = np.empty((len(pairs), 2))
-    factor = np.maximum(spectra.row_of, 0)[workload.factor]
+    spectrum = spectra.re, spectra.im, view_pairs.start, spectra.rows_of(view_pairs)
 
     def work(a: int, b: int) -> None:
-        pair_sums(
-            spectra.re,
-            spectra.im,
-            workload.start,
-            factor,
-            workload.releases,
-            test.astype(np.int64),
-            test_re,
-            test_im,
-            pairs[a:b],
-            out[a:b],
-        )
+        bounding = test.kind, test.re, test.im
+        pair_sums(*spectrum, view_pairs.releases, *bounding, pairs[a:b], out[a:b])
 
     in_chunks(work, len(pairs), smallest=16)
+    return out, _errors(spectra, terms, test, loss)[pairs]
+
+
+def _errors(
+    spectra: Spectra, terms: PairTerms, test: _BoundingSpectra, loss: FloatArray
+) -> FloatArray:
+    """Per pair, bounds of the errors of both inner products."""
+    view_pairs, plan, n = terms.view_pairs, terms.plan, terms.plan.size
     # Lemma F5: the transform, the products and the inner product, in the 2-norm
-    norms = np.ones(workload.factors)
-    norms[spectra.row_of >= 0] = spectra.norm[spectra.row_of[spectra.row_of >= 0]]
-    total = workload.sum_over_pairs(norms[:, None])[pairs, 0] * workload.releases
-    count = np.diff(workload.start)[pairs] * workload.releases
-    fourier = 28 * math.log2(n) * (total + 1) + 6 * count + n / 512 + 600
-    sizes = np.zeros(workload.factors)
-    sizes[spectra.row_of >= 0] = spectra.log_size[spectra.row_of[spectra.row_of >= 0]]
+    norms, log_sizes = spectra.norm_totals(view_pairs)
+    count = np.diff(view_pairs.start) * view_pairs.releases
+    fourier = 28 * math.log2(n) * (norms + 1) + 6 * count + n / 512 + 600
     with np.errstate(over="ignore"):
-        fourier *= np.exp(
-            workload.sum_over_pairs(sizes[:, None])[pairs, 0] * workload.releases * (1 + 1e-9)
-            + 3 * count * UNIT_ROUNDOFF
-        )
+        fourier *= np.exp(log_sizes * (1 + 1e-9) + 3 * count * UNIT_ROUNDOFF)
     steepness = plan.tilt * (float(np.abs(loss).max()) + abs(plan.eps))
     rounding = (8 * steepness + 64) * UNIT_ROUNDOFF
-    error = np.empty((len(pairs), 2))
+    error = np.empty((view_pairs.pair_count, 2))
     for side in (0, 1):
-        row = 2 * test[pairs] + side
-        error[:, side] = 1.01 * UNIT_ROUNDOFF * fourier * norm[row]
-        error[:, side] += peak[row] * (terms.outside[pairs] * (1 + 1e-9) + rounding)
-    # Theorem 5 changes the test function near eps: that part must lie inside the window
-    near = 2.01 * terms.splits[pairs] * plan.step
+        row = 2 * test.kind + side
+        error[:, side] = 1.01 * UNIT_ROUNDOFF * fourier * test.norm[row]
+        error[:, side] += test.peak[row] * (terms.outside * (1 + 1e-9) + rounding)
+    # Theorem 5 changes the function near eps: that part must lie inside the window
+    near = 2.01 * terms.splits * plan.step
     inside = (terms.eps_low - near > loss[0]) & (terms.eps_low + near < loss[-1])
-    inside &= near * max(plan.tilt, 1.0) <= 600
+    inside &= near * max(plan.tilt, 1.0) <= _LARGEST_EXPONENT
     error[~inside, 1] = math.inf
-    return out, error
+    return error

@@ -7,175 +7,257 @@ of the grid.  A central factor is a mixture of the rows of the shifts of W.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
-from accounting.evaluator.grid_plan import Plan, mixture
-from accounting.evaluator.noise_tables import NoiseTable, noise_table
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.grid_plan import GridPlan, Tables
+from accounting.evaluator.noise_tables import NoiseTable
+from accounting.evaluator.view_pairs import CentralMixture, ShiftGroup, ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_GRID = 1 << 22
-LARGEST_TABLES = 1 << 27
-"""Entries of all tables together: 2 GiB."""
+"""Largest number of grid points, and largest index of a grid point of one factor."""
 LARGEST_ROWS = 1 << 28
 """Entries of all rows together, and of the weights of all tilts: 2 GiB each."""
 TINY = 2.0**-1021
+"""Bound of what a sum loses by underflow (Lemma F3)."""
 _SMALLEST_MOMENT = 1e-280
 """A factor whose tilted mass is smaller, in the unit of its row, counts as lying below the grid."""
 
 
 @dataclass(frozen=True)
 class Factors:
-    """What is known of each factor besides its row.
+    """One entry per factor.
 
-    ``log_moment``: of the plan's tilt, then of the others.  ``aside``: P-mass with infinite or
-    capped loss, Q-mass of the capped part, P-mass of which nothing is known.  ``log_whole``: the
-    log-moment of the plan's tilt with a bound of what lies below the grid added.  ``eta``: bound of
-    all relative errors of rows and moments of the plan's tilt, and ``eta_others`` of the moments of
-    the others.  ``last``: highest grid point in use.
+    ``log_moment``: for the plan's tilt, then for the others.  ``log_whole``: the log-moment for the
+    plan's tilt including a bound of the mass below the grid.  ``capped`` and ``capped_q``: P-mass
+    with infinite or capped loss, and its Q-mass.  ``unknown``: P-mass of which nothing is known.
+    ``eta`` bounds all relative errors of the row and of the moment for the plan's tilt,
+    ``eta_others`` those of the other moments.  ``last``: highest grid point in use.
 
-    A factor whose log-moment is minus infinity has no row: what it holds counts as lying below the
-    grid.  That is decided here, once, and nowhere else (floating_point.md, F3).
+    A factor whose log-moment is minus infinity has no row: all its mass counts as lying below the
+    grid.  This is decided only here (floating_point.md, F3).
     """
 
     log_moment: FloatArray
     log_whole: FloatArray
-    aside: FloatArray
+    capped: FloatArray
+    capped_q: FloatArray
+    unknown: FloatArray
     eta: FloatArray
     eta_others: FloatArray
     last: IntArray
 
 
-def tabulate(workload: Workload, tail: float) -> dict[int, NoiseTable]:
-    """Tables of the noises in use, long enough to leave about ``tail`` and to reach every shift."""
-    used = [i for i, _, _ in workload.shift_groups]
-    lengths = {i: workload.noises[i].length(tail) + int(workload.largest_shift[i]) for i in used}
-    if sum(lengths.values()) > LARGEST_TABLES:
-        longest = max(used, key=lengths.__getitem__)
-        raise TooLarge(
-            f"the noises need tables of {sum(lengths.values()):,} entries in all, more than "
-            f"{LARGEST_TABLES:,}; the longest is that of {workload.noises[longest]}: lower r or "
-            "move p away from 1, or evaluate fewer pairs at a time"
+@dataclass(frozen=True)
+class TiltedLosses:
+    """The tilted rows of the plain factors and of the shifts of W, with numbers per factor."""
+
+    plan: GridPlan
+    rows: FloatArray
+    central: CentralMixture | None
+    central_rows: FloatArray
+    factors: Factors
+
+    def row(self, factor: int) -> FloatArray:
+        """The tilted row of a factor; that of a central one is mixed from the shifts of W."""
+        from accounting.evaluator.kernels import mix_rows
+
+        if factor < len(self.rows) or self.central is None:
+            row: FloatArray = self.rows[factor]
+            return row
+        m, b = self.central.mix[factor - len(self.rows)].tolist()
+        tilt = np.array([self.plan.tilt])
+        index, left, right = _offset_weights(self.central, m, tilt, self.plan.step)
+        take = np.arange(m + 1) + (b - int(self.central.shifts[0]))
+        left, right = np.ascontiguousarray(left[:, 0]), np.ascontiguousarray(right[:, 0])
+        out = np.empty(self.plan.size)
+        mix_rows(self.central_rows, take, index, left, right, out)
+        return out
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The grid points of single factors, up to ``last`` for plain factors and ``central_last`` for
+    shifts of W; decay[j, d] = e^{-tilts[j] * d * step}.  The plan's tilt is the first."""
+
+    tilts: FloatArray
+    last: IntArray
+    central_last: IntArray
+    decay: FloatArray
+
+    @staticmethod
+    def of(view_pairs: ViewPairs, plan: GridPlan) -> _Cells:
+        tilts = np.append(plan.tilt, plan.other_tilts)
+        n_plain, n_central = len(view_pairs.plain), len(plan.central_cap)
+        last, central_last = (
+            np.clip(np.ceil(cap / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID)
+            for cap in (plan.cap[:n_plain], plan.central_cap)
         )
-    return {i: noise_table(workload.noises[i], n) for i, n in lengths.items()}
+        highest = max(int(last.max(initial=0)), int(central_last.max(initial=0)))
+        count = highest - plan.first + 1
+        decay = np.exp(-np.outer(tilts, multiples(0, count, plan.step)))
+        if (n_plain + n_central) * plan.size > LARGEST_ROWS or count * len(tilts) > LARGEST_ROWS:
+            raise TooLarge(
+                f"{n_plain + n_central:,} shifted noises on a grid of {plan.size:,} points, with "
+                f"losses over {count:,} cells, do not fit into memory: evaluate fewer pairs at a "
+                "time, or ask for a wider gap"
+            )
+        return _Cells(tilts, last, central_last, decay)
+
+    @property
+    def steepest(self) -> FloatArray:
+        """The plan's tilt, and the largest magnitude of the others."""
+        return np.array([self.tilts[0], np.abs(self.tilts[1:]).max(initial=0.0)])
+
+    def errors(self, table: NoiseTable, plan: GridPlan) -> FloatArray:
+        """Relative errors of rows and moments at the tilts ``steepest`` (Lemma F3)."""
+        count = self.decay.shape[1]
+        highest = abs(plan.first + count - 1)
+        exponent = np.minimum(self.steepest * (count + highest) * plan.step, 1500.0)
+        size = 3 * len(table.mass) + 2 * count + 12 * exponent + 100
+        size += 8 * max(-plan.first, highest) * plan.step
+        error = table.relative_error + table.loss_error + 2e-12 + size * UNIT_ROUNDOFF
+        return np.asarray(error)
 
 
-def tilt_factors(
-    workload: Workload, tables: Mapping[int, NoiseTable], plan: Plan
-) -> tuple[FloatArray, FloatArray, Factors]:
-    """Tilted rows of the plain factors and of the shifts of W, and what Factors records.
+@dataclass(frozen=True)
+class _Shifted:
+    """Tilted losses of the shifts of one noise.  Rows, ``moment`` and ``below``, a bound of what
+    lies below the grid at the plan's tilt, are in units of e^log_unit of their tilt."""
 
-    A row is scaled by e^{-tilt * reference * step}, and so are its moments before the logarithm.
-    """
+    rows: FloatArray
+    moment: FloatArray
+    log_unit: FloatArray
+    below: FloatArray
+    capped: FloatArray
+    capped_q: FloatArray
+    unknown: FloatArray
+    last: IntArray
+
+
+def tilt_factors(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedLosses:
+    """Put the losses of all factors on the grid of the plan and tilt them."""
+    cells = _Cells.of(view_pairs, plan)
+    rows, central_rows = np.empty((len(view_pairs.plain), plan.size)), np.empty((0, plan.size))
+    parts: list[Factors] = []
+    for group in view_pairs.shift_groups:
+        table = tables[group.noise]
+        shifted = _tilt_shifts(table, group, cells, plan)
+        error = cells.errors(table, plan)
+        if group.central is None:
+            rows[group.factors] = shifted.rows
+            parts.append(_plain_factors(shifted, error))
+        else:
+            central_rows = shifted.rows
+            parts.append(_central_factors(group.central, shifted, error, cells, plan.step))
+    order = np.argsort(np.concatenate([group.factors for group in view_pairs.shift_groups]))
+    factors = Factors(
+        **{
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])[order]
+            for field in fields(Factors)
+        }
+    )
+    return TiltedLosses(plan, rows, view_pairs.central, central_rows, factors)
+
+
+def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: GridPlan) -> _Shifted:
+    """Put the losses of the shifts of one noise on the grid and tilt them."""
     from accounting.evaluator.kernels import tilted_rows
 
-    tilts = np.append(plan.tilt, plan.others)
-    n_plain = len(workload.plain)
-    last_plain, last_central = (
-        np.clip(np.ceil(top / plan.step).astype(np.int64), plan.first + 2, LARGEST_GRID)
-        for top in (plan.top[:n_plain], plan.central_top)
+    shifts, n = group.shifts, len(group.shifts)
+    if group.central is None:
+        reference = last = cells.last[group.factors]
+    else:  # rows that are mixed need a common unit
+        last, reference = cells.central_last, np.full(n, cells.central_last.max())
+    rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
+    aside = np.empty((n, 5))
+    mass, log_mass, step, first = table.mass, table.log_mass, plan.step, plan.first
+
+    def work(a: int, b: int) -> None:
+        s = slice(a, b)
+        grid = last[s], reference[s], step, first, cells.decay
+        tilted_rows(mass, log_mass, shifts[s], *grid, rows[s], moment[s], aside[s])
+
+    in_chunks(work, n, smallest=max(1, 20_000 // len(mass)))
+    # Underflow loses less than 2^-1021 in the unit of the row.  That is added to ``below``, and to
+    # the moments of the other tilts, which serve as upper bounds.
+    moment[:, 1:] += TINY
+    empty = moment[:, 0] < _SMALLEST_MOMENT
+    moment[empty, 0], rows[empty] = 0.0, 0.0
+    infinite, capped, capped_q, unknown, below_grid = aside.T
+    floor = np.exp(-plan.tilt * (reference - first) * step) * (1 + 1e-9)
+    return _Shifted(
+        rows=rows,
+        moment=moment,
+        log_unit=reference[:, None] * step * cells.tilts,
+        below=below_grid * floor + np.where(moment[:, 0] > 0, TINY, 2 * _SMALLEST_MOMENT),
+        capped=infinite + capped,
+        capped_q=capped_q,
+        unknown=unknown + table.tail,
+        last=last,
     )
-    highest = max(int(last_plain.max(initial=0)), int(last_central.max(initial=0)))
-    cells = highest - plan.first + 1
-    decay = np.exp(-np.outer(tilts, multiples(0, cells, plan.step)))
-    shifts_of_w = len(plan.central_top)
-    if (n_plain + shifts_of_w) * plan.size > LARGEST_ROWS or cells * len(tilts) > LARGEST_ROWS:
-        raise TooLarge(
-            f"{n_plain + shifts_of_w:,} shifted noises on a grid of {plan.size:,} points, with "
-            f"losses over {cells:,} cells, do not fit into memory: evaluate fewer pairs at a time, "
-            "or ask for a wider gap"
-        )
-    rows = np.empty((n_plain, plan.size))
-    central_rows = np.empty((0, plan.size))
-    log_moment = np.empty((workload.factors, len(tilts)))
-    aside = np.empty((workload.factors, 3))
-    log_whole, etas = np.empty(workload.factors), np.empty((workload.factors, 2))
-    steepest = np.array([plan.tilt, np.abs(plan.others).max(initial=0.0)])
-    ends = np.empty(workload.factors, np.int64)
-    for noise, where, shifts in workload.shift_groups:
-        table = tables[noise]
-        n = len(shifts)
-        last = last_central if where is None else last_plain[where]
-        reference = np.full(n, last.max()) if where is None else last
-        target = np.empty((n, plan.size))
-        moments, out = np.empty((n, len(tilts))), np.empty((n, 5))
 
-        def work(a: int, b: int) -> None:
-            tilted_rows(
-                table.mass,
-                table.log_mass,
-                shifts[a:b],
-                last[a:b],
-                reference[a:b],
-                plan.step,
-                plan.first,
-                decay,
-                target[a:b],
-                moments[a:b],
-                out[a:b],
-            )
 
-        in_chunks(work, n, smallest=max(1, 20_000 // len(table.mass)))
-        # What underflows is less than 2^-1021 in the unit of the row.  It is added to what lies
-        # below the grid, and to the moments of the other tilts, which bound from above.
-        moments[:, 1:] += TINY
-        empty = moments[:, 0] < _SMALLEST_MOMENT
-        moments[empty, 0], target[empty] = 0.0, 0.0
-        floor = np.exp(-plan.tilt * (reference - plan.first) * plan.step) * (1 + 1e-9)
-        below = out[:, 4] * floor + np.where(moments[:, 0] > 0, TINY, 2 * _SMALLEST_MOMENT)
-        kept = np.stack([out[:, 0] + out[:, 1], out[:, 2], out[:, 3] + table.tail], axis=1)
-        exponent = np.minimum(steepest * (cells + abs(highest)) * plan.step, 1500.0)
-        size = 3 * len(table.mass) + 2 * cells + 12 * exponent + 100
-        size += 8 * max(-plan.first, abs(highest)) * plan.step
-        error = table.relative_error + table.loss_error + 2e-12 + size * UNIT_ROUNDOFF
-        top = reference[:, None] * plan.step * tilts
-        if where is None:
-            central = workload.central
-            assert central is not None
-            central_rows = target
-            mixed, whole = _mix_moments(workload, moments, below, tilts, plan.step)
-            log_moment[n_plain:] = mixed + top[0]
-            log_whole[n_plain:] = whole + top[0, 0]
-            aside[n_plain:] = mixture(central, kept, np.array([0.0, -1.0, 0.0]))
-            terms = central.mix[:, :1]
-            size = 2 * terms + 16 * (steepest + 1) * (central.step * terms) + 64
-            etas[n_plain:] = error + 2e-12 + size * UNIT_ROUNDOFF
-            ends[n_plain:] = [
-                (last[b : b + m + 1] + _split(central.offsets(m), plan.step)[0]).max() + 1
-                for m, b in (central.mix - [0, central.shifts[0]]).tolist()
-            ]
-        else:
-            rows[where] = target
-            with np.errstate(divide="ignore"):
-                log_moment[where] = np.log(moments) + top
-            log_whole[where] = np.log(moments[:, 0] + below) + top[:, 0]
-            aside[where] = kept
-            etas[where] = error
-            ends[where] = last
-    eta, eta_others = etas[:, 0], etas[:, 1]
-    return rows, central_rows, Factors(log_moment, log_whole, aside, eta, eta_others, ends)
+def _plain_factors(shifted: _Shifted, error: FloatArray) -> Factors:
+    """Every shift is a factor."""
+    with np.errstate(divide="ignore"):
+        log_moment = np.log(shifted.moment) + shifted.log_unit
+    eta, eta_others = np.broadcast_to(error, (len(shifted.last), 2)).T
+    return Factors(
+        log_moment=log_moment,
+        log_whole=np.log(shifted.moment[:, 0] + shifted.below) + shifted.log_unit[:, 0],
+        capped=shifted.capped,
+        capped_q=shifted.capped_q,
+        unknown=shifted.unknown,
+        eta=eta,
+        eta_others=eta_others,
+        last=shifted.last,
+    )
+
+
+def _central_factors(
+    central: CentralMixture, shifted: _Shifted, error: FloatArray, cells: _Cells, step: float
+) -> Factors:
+    """Every factor mixes shifts of W, whose rows have a common unit."""
+    log_moment, log_whole = _mix_moments(central, shifted, cells.tilts, step)
+    aside = np.stack([shifted.capped, shifted.capped_q, shifted.unknown], axis=1)
+    capped, capped_q, unknown = central.average(aside, np.array([0.0, -1.0, 0.0])).T
+    m = central.mix[:, :1]
+    size = 2 * m + 16 * (cells.steepest + 1) * (central.step * m) + 64
+    eta, eta_others = (error + 2e-12 + size * UNIT_ROUNDOFF).T
+    last = [
+        (shifted.last[at] + _split(central.offsets(m), step)[0]).max() + 1
+        for m, at in central.cases()
+    ]
+    return Factors(
+        log_moment=log_moment + shifted.log_unit[0],
+        log_whole=log_whole + shifted.log_unit[0, 0],
+        capped=capped,
+        capped_q=capped_q,
+        unknown=unknown,
+        eta=eta,
+        eta_others=eta_others,
+        last=np.array(last),
+    )
 
 
 def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
-    """Connect the dots for a constant loss: index of its left neighbour, share of the right one."""
+    """Connect the dots for a constant loss: index of its left neighbor, share of the right one."""
     index = np.floor(offset / step)
     d = np.clip(offset - index * step, 0.0, step)
     return index.astype(np.int64), np.minimum(np.expm1(-d) / math.expm1(-step), 1.0)
 
 
 def _offset_weights(
-    workload: Workload, m: int, tilts: FloatArray, step: float
+    central: CentralMixture, m: int, tilts: FloatArray, step: float
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """For the offsets of m: grid index, and tilted weights of the left and the right neighbour,
+    """For the offsets of m: grid index, and tilted weights of the left and the right neighbor,
     both scaled by e^{-tilt * (index[0] + 1) * step}, the largest that occurs."""
-    central = workload.central
-    assert central is not None
     index, share = _split(central.offsets(m), step)
     right = central.weights(m)[:, None] * np.exp(np.outer((index - index[0]) * step, tilts))
     share = share[:, None]
@@ -183,47 +265,24 @@ def _offset_weights(
 
 
 def _mix_moments(
-    workload: Workload, moments: FloatArray, below: FloatArray, tilts: FloatArray, step: float
+    central: CentralMixture, shifted: _Shifted, tilts: FloatArray, step: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Log-moments of the gridded central factors; of the first tilt also with ``below`` added."""
-    central = workload.central
-    assert central is not None
-    low = int(central.shifts[0])
-    out, whole = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
+    """Log-moments of the gridded central factors, in the unit of the shifts; for the first tilt
+    also with what lies below the grid."""
+    log_moment, log_whole = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
     known: dict[int, tuple[FloatArray, FloatArray]] = {}
-    for row, (m, b) in enumerate(central.mix.tolist()):
+    for row, (m, cases) in enumerate(central.cases()):
         if m not in known:
-            index, left, right = _offset_weights(workload, m, tilts, step)
+            index, left, right = _offset_weights(central, m, tilts, step)
             known[m] = left + right, (index[0] + 1) * step * tilts
-        weight, top = known[m]
-        of = slice(b - low, b - low + m + 1)
-        total = (weight * moments[of]).sum(axis=0)
+        weight, log_unit = known[m]
+        total = (weight * shifted.moment[cases]).sum(axis=0)
         total[1:] += (m + 1) * TINY
         if total[0] < _SMALLEST_MOMENT:
             total[0] = 0.0
         with np.errstate(divide="ignore"):
-            out[row] = np.log(total) + top
-        lost = weight[:, 0] @ below[of] + (m + 1) * TINY + 2 * _SMALLEST_MOMENT * (total[0] == 0)
-        whole[row] = math.log(total[0] + lost) + top[0]
-    return out, whole
-
-
-def mixed_row(workload: Workload, central_rows: FloatArray, factor: int, plan: Plan) -> FloatArray:
-    """The tilted row of a central factor, from those of the shifts of W."""
-    from accounting.evaluator.kernels import mix_rows
-
-    central = workload.central
-    assert central is not None
-    m, b = central.mix[factor - len(workload.plain)].tolist()
-    index, left, right = _offset_weights(workload, m, np.array([plan.tilt]), plan.step)
-    take = np.arange(m + 1) + (b - int(central.shifts[0]))
-    out = np.empty(plan.size)
-    mix_rows(
-        central_rows,
-        take,
-        index,
-        np.ascontiguousarray(left[:, 0]),
-        np.ascontiguousarray(right[:, 0]),
-        out,
-    )
-    return out
+            log_moment[row] = np.log(total) + log_unit
+        lost = weight[:, 0] @ shifted.below[cases] + (m + 1) * TINY
+        lost += 2 * _SMALLEST_MOMENT * (total[0] == 0)
+        log_whole[row] = math.log(total[0] + lost) + log_unit[0]
+    return log_moment, log_whole

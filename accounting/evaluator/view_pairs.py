@@ -1,15 +1,16 @@
-"""What is compared: pairs of views, each a product of independent factors.
+"""Pairs of views to compare, each pair a product of independent factors.
 
 A *plain* factor is one noise shifted by an integer.  A *central* factor (exact_view.md, Theorem 2)
-is the mixture over i = 0..m of the noise W shifted by b + i, with a known loss offset
-(m - 2i) * step and weight w_i.  Every evaluator of this package reduces its question to a
-workload; what it asks for is the hockey-stick divergence of every pair.
+is the mixture over the cases i = 0..m of the noise W shifted by b + i, with the constant loss
+offset (m - 2i) * step and weight w_i.  The evaluator bounds, and the estimator estimates, the
+hockey-stick divergence of every pair.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,14 +22,14 @@ from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
 
 @dataclass(frozen=True)
 class CentralMixture:
-    """The central factors (m, b), rows of ``mix``: all share the noise W and the offset step."""
+    """The central factors, rows (m, b) of ``mix``; all share the noise W and the offset step."""
 
     noise: int
     step: float
     mix: IntArray
 
     def weights(self, m: int) -> FloatArray:
-        """w_0..w_m, the probabilities of the |kappa| + 1 = m + 1 cases (Theorem 2)."""
+        """w_0..w_m, the probabilities of the m + 1 = |kappa| + 1 cases (Theorem 2)."""
         q = math.exp(-self.step)
         w = (-math.expm1(-self.step)) / (1 + q) * np.exp(-self.step * np.arange(m + 1))
         w[0] = 1 / (1 + q)
@@ -41,15 +42,71 @@ class CentralMixture:
 
     @cached_property
     def shifts(self) -> IntArray:
-        """Every shift of W that some mixture uses, in order and without gaps."""
+        """Every shift of W from the smallest to the largest that some mixture uses."""
         if not len(self.mix):
             return np.zeros(0, np.int64)
         low = int(self.mix[:, 1].min())
         return np.arange(low, int(self.mix.sum(axis=1).max()) + 1)
 
+    @cached_property
+    def largest_offset(self) -> float:
+        return self.step * int(self.mix[:, 0].max(initial=0))
+
+    def cases(self) -> Iterator[tuple[int, slice]]:
+        """For each central factor, m and the positions of its m + 1 cases in ``shifts``."""
+        low = int(self.shifts[0]) if len(self.mix) else 0
+        for m, b in self.mix.tolist():
+            check_time()
+            yield m, slice(b - low, b - low + m + 1)
+
+    def average(self, values: FloatArray, tilts: FloatArray) -> FloatArray:
+        """Per central factor and column t: sum_i w_i e^{tilts[t] * offset_i} values[case i, t].
+
+        ``values`` has one row per shift of W.
+        """
+        out = np.empty((len(self.mix), values.shape[1]))
+        known: dict[int, FloatArray] = {}
+        for row, (m, cases) in enumerate(self.cases()):
+            if m not in known:
+                known[m] = self.weights(m)[:, None] * np.exp(np.outer(self.offsets(m), tilts))
+            out[row] = (known[m] * values[cases]).sum(axis=0)
+        return out
+
+    def log_average(self, log_values: FloatArray, tilts: FloatArray) -> FloatArray:
+        """The logarithm of ``average``, from logarithms of values, without overflow."""
+        out = np.empty((len(self.mix), log_values.shape[1]))
+        known: dict[int, FloatArray] = {}
+        for row, (m, cases) in enumerate(self.cases()):
+            if m not in known:
+                known[m] = np.log(self.weights(m))[:, None] + np.outer(self.offsets(m), tilts)
+            terms = known[m] + log_values[cases]
+            peak = terms.max(axis=0)
+            peak[peak == -math.inf] = 0.0
+            with np.errstate(divide="ignore"):
+                out[row] = peak + np.log(np.exp(terms - peak).sum(axis=0))
+        return out
+
+    def largest(self, loss: FloatArray) -> FloatArray:
+        """Per central factor, the largest offset plus loss of a case; one loss per shift of W."""
+        return np.array([(loss[cases] + self.offsets(m)).max() for m, cases in self.cases()])
+
 
 @dataclass(frozen=True)
-class Workload:
+class ShiftGroup:
+    """The shifts of one noise that are in use, and the ids of the factors made of them.
+
+    Without ``central``, ``factors[i]`` is the plain factor with shift ``shifts[i]``.  Otherwise the
+    noise is W, and every factor mixes several of the shifts.
+    """
+
+    noise: int
+    shifts: IntArray
+    factors: IntArray
+    central: CentralMixture | None = None
+
+
+@dataclass(frozen=True)
+class ViewPairs:
     """Pair q is the product of the factors ``factor[start[q]:start[q + 1]]``.
 
     Factor ids below ``len(plain)`` are rows (noise, shift) of ``plain``; the others are rows of
@@ -64,17 +121,18 @@ class Workload:
     releases: int = 1
 
     @property
-    def pairs(self) -> int:
+    def pair_count(self) -> int:
         return len(self.start) - 1
 
     @property
-    def factors(self) -> int:
+    def factor_count(self) -> int:
+        """Number of distinct factors."""
         return len(self.plain) + (len(self.central.mix) if self.central else 0)
 
     @cached_property
     def splits(self) -> IntArray:
-        """How many independent connect-the-dots splits each factor goes through."""
-        counts = np.ones(self.factors, np.int64)
+        """Number of independent connect-the-dots splits of each factor."""
+        counts = np.ones(self.factor_count, np.int64)
         counts[len(self.plain) :] = 2
         return counts
 
@@ -89,63 +147,65 @@ class Workload:
         return largest
 
     @cached_property
-    def shift_groups(self) -> list[tuple[int, IntArray | None, IntArray]]:
-        """(noise, rows of ``plain`` or None for W, shifts) for each noise in use."""
+    def shift_groups(self) -> list[ShiftGroup]:
+        """One group per noise in use, that of W last."""
         order = np.argsort(self.plain[:, 0], kind="stable")
         noises, begins = np.unique(self.plain[order, 0], return_index=True)
-        groups: list[tuple[int, IntArray | None, IntArray]] = [
-            (int(noise), rows, self.plain[rows, 1])
+        groups = [
+            ShiftGroup(int(noise), self.plain[rows, 1], rows)
             for noise, rows in zip(noises, np.split(order, begins[1:]), strict=False)  # maybe none
         ]
         if self.central is not None and len(self.central.mix):
-            groups.append((self.central.noise, None, self.central.shifts))
+            ids = np.arange(len(self.plain), self.factor_count)
+            groups.append(ShiftGroup(self.central.noise, self.central.shifts, ids, self.central))
         return groups
 
     @cached_property
     def largest_loss(self) -> FloatArray:
         """Per pair, an upper bound of the loss; infinite when some outcome gives the input away."""
-        losses = np.empty(self.factors)
+        losses = np.empty(self.factor_count)
         for row, (noise, shift) in enumerate(self.plain):
             check_time()
             losses[row] = self.noises[noise].largest_loss(int(shift))
         if self.central is not None:
             noise = self.noises[self.central.noise]
             of_shift = np.array([noise.largest_loss(int(t)) for t in self.central.shifts])
-            mix = self.central.mix - [0, self.central.shifts[0] if len(of_shift) else 0]
-            losses[len(self.plain) :] = [
-                (self.central.offsets(m) + of_shift[b : b + m + 1]).max() for m, b in mix
-            ]
-        total = self.sum_over_pairs(losses[:, None])[:, 0] * self.releases
-        size = self.sum_over_pairs(np.abs(losses)[:, None])[:, 0] * self.releases
+            losses[len(self.plain) :] = self.central.largest(of_shift)
         longest = int(np.diff(self.start).max(initial=1))
-        return total + (longest + 8) * UNIT_ROUNDOFF * size
+        error = (longest + 8) * UNIT_ROUNDOFF * self.totals(np.abs(losses))
+        return self.totals(losses) + error
 
-    def sum_over_pairs(self, values: FloatArray) -> FloatArray:
-        """Row q: the sum of the rows of ``values`` over the factors of pair q."""
+    def totals(self, values: FloatArray | IntArray) -> FloatArray:
+        """Per pair, the sum of ``values`` over its factors in all releases.
+
+        ``values`` has one entry, or one row, per factor.
+        """
         from accounting.evaluator.kernels import add_up
 
-        out = np.empty((self.pairs, values.shape[1]))
-        add_up(self.start, self.factor, np.ascontiguousarray(values), out)
-        return out
+        rows = values[:, None] if values.ndim == 1 else values
+        out = np.empty((self.pair_count, rows.shape[1]))
+        add_up(self.start, self.factor, np.ascontiguousarray(rows, np.float64), out)
+        return (out * self.releases).reshape(self.pair_count, *values.shape[1:])
 
-    def subset(self, pairs: IntArray) -> Workload:
+    def factors_of(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
+        """``start`` and ``factor`` of these pairs alone; a pair may be listed more than once."""
+        counts = np.diff(self.start)[pairs]
+        start = np.concatenate([[0], np.cumsum(counts)])
+        places = np.arange(start[-1]) + np.repeat(self.start[pairs] - start[:-1], counts)
+        return start, self.factor[places]
+
+    def subset(self, pairs: IntArray) -> ViewPairs:
         """Only these pairs, with only the factors they use."""
-        lengths = np.diff(self.start)[pairs]
-        start = np.concatenate([[0], np.cumsum(lengths)])
-        picks = np.concatenate(
-            [np.arange(self.start[q], self.start[q + 1]) for q in pairs] or [np.zeros(0, np.int64)]
-        ).astype(np.int64)
-        used, factor = np.unique(self.factor[picks], return_inverse=True)
+        start, chosen = self.factors_of(pairs)
+        used, factor = np.unique(chosen, return_inverse=True)
         n = len(self.plain)
         central = self.central
         if central is not None:
-            mix = central.mix[used[used >= n] - n]
-            central = CentralMixture(central.noise, central.step, mix)
-        return Workload(
-            self.noises,
-            self.plain[used[used < n]],
-            start,
-            factor.astype(np.int64),
-            central,
-            self.releases,
+            central = replace(central, mix=central.mix[used[used >= n] - n])
+        return replace(
+            self,
+            plain=self.plain[used[used < n]],
+            start=start,
+            factor=factor.astype(np.int64),
+            central=central,
         )

@@ -111,8 +111,8 @@ def prove_any_sequence(
     single = Question(eps=eps)
     less, more = (rounded_protocol(mechanism, single, noise=n) for n in ("less", "more"))
     found = sequence_bounds(
-        less.workload,
-        more.workload,
+        less.view_pairs,
+        more.view_pairs,
         eps,
         releases,
         gap=gap,

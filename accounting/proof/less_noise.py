@@ -19,7 +19,7 @@ from accounting.base.deadline import check_time
 from accounting.base.errors import AccountingError
 from accounting.base.validation import probability
 from accounting.estimator.estimate import Estimator
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.mechanism import ExactNoise, Mechanism
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.question import Question
@@ -89,7 +89,7 @@ def light_enough(mechanism: Mechanism, question: Question) -> int:
     while factor < _LARGEST_FACTOR:
         try:
             less = configuration(lightened(mechanism, 4 * factor), noise="less")
-            found = _estimate(Protocol(less, question.releases).workload, question.eps, claim)
+            found = _estimate(Protocol(less, question.releases).view_pairs, question.eps, claim)
         except AccountingError:
             return factor
         if not found < goal:
@@ -98,10 +98,10 @@ def light_enough(mechanism: Mechanism, question: Question) -> int:
     return factor
 
 
-def _estimate(workload: Workload, eps: float, claim: float) -> float:
+def _estimate(view_pairs: ViewPairs, eps: float, claim: float) -> float:
     """With only the first negative binomial of every atom: less noise again."""
-    mean = np.array([noise.parts[0].mean for noise in workload.noises])
-    r = np.array([noise.parts[0].r for noise in workload.noises])
+    mean = np.array([noise.parts[0].mean for noise in view_pairs.noises])
+    r = np.array([noise.parts[0].r for noise in view_pairs.noises])
     delta = max(claim, _SMALLEST_CLAIM)
-    found = Estimator(workload, eps=eps, delta=delta).log_delta(np.log([mean, r]))
+    found = Estimator(view_pairs, eps=eps, delta=delta).log_delta(np.log([mean, r]))
     return float(np.exp(found.max()))

@@ -109,7 +109,7 @@ def _of_pairs(model: Model, x: FloatArray, pairs: IntArray) -> float:
 
 def _any_sequence(model: Model, x: FloatArray) -> float:
     problem = model.target.problem
-    one = Protocol(model.configuration(x)).workload
+    one = Protocol(model.configuration(x)).view_pairs
     return sequence_bounds(one, one, problem.eps, problem.releases, gap=_ANY_GAP).upper
 
 

@@ -191,8 +191,8 @@ def _polished(best: Candidate) -> Candidate:
     for _ in range(_MIXINGS if problem.any_sequence and problem.releases <= _FEW else 0):
         one = Protocol(best.model.configuration(best.solution.x))
         question = (problem.eps, problem.releases)
-        kinds = kinds_of_changes(one.workload, *question)
-        reached = sequence_bounds(one.workload, one.workload, *question, gap=_ROUGH).upper
+        kinds = kinds_of_changes(one.view_pairs, *question)
+        reached = sequence_bounds(one.view_pairs, one.view_pairs, *question, gap=_ROUGH).upper
         target = replace(
             target,
             mixed=tuple(one.changes[q] for q in kinds),

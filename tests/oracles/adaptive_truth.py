@@ -1,8 +1,8 @@
-"""delta of several releases by enumeration: all outcomes, and the best change after every one.
+"""delta of several releases by enumeration: all outcomes, and the worst change after each.
 
 Raw message counts, no change of basis, no grid: the laws of the counts are arrays, and the backward
-induction over the releases is taken from its definition, with sorted likelihood ratios and prefix
-sums.  Doubles; what they and the tails leave out is inside the brackets.
+induction over the releases follows its definition, with sorted likelihood ratios and prefix sums.
+Arithmetic is in doubles; ``Small.slack`` bounds their errors and the tails.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Change:
-    """One change of one input: both laws over the outcomes that the first one has, sorted by
-    Q / P, with sums from the beginning."""
+class Laws:
+    """Both laws of one change, over the outcomes possible under the first, sorted by Q / P, with
+    prefix sums."""
 
     p: FloatArray
     q: FloatArray
@@ -34,12 +34,12 @@ class Change:
     sum_q: FloatArray
 
     @staticmethod
-    def of(p: FloatArray, q: FloatArray) -> Change:
+    def of(p: FloatArray, q: FloatArray) -> Laws:
         p, q = p.ravel(), q.ravel()
         p, q = p[p > 0], q[p > 0]
         order = np.argsort(q / p)
         p, q = p[order], q[order]
-        return Change(p, q, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q)))
+        return Laws(p, q, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q)))
 
     def profile(self, u: FloatArray) -> FloatArray:
         """Sum of (P - u Q)_+."""
@@ -51,31 +51,31 @@ class Change:
 
 @dataclass(frozen=True)
 class Small:
-    """A configuration with its changes, by (j, k); ``lost`` is the mass that was cut."""
+    """A small configuration with the laws of its changes (j, k); ``lost`` is the truncated mass."""
 
     data: dict[str, object]
-    changes: dict[tuple[int, int], Change]
+    changes: dict[tuple[int, int], Laws]
     lost: float
 
     def proposal(self) -> Proposal:
         return Proposal.of(self.data)
 
     def delta(self, eps: float, releases: int) -> float:
-        """By the best adaptive sequence."""
-        return float(self._best(np.array([math.exp(eps)]), releases)[0])
+        """delta of the worst adaptive sequence."""
+        return float(self._worst(np.array([math.exp(eps)]), releases)[0])
 
-    def _best(self, u: FloatArray, releases: int) -> FloatArray:
+    def _worst(self, u: FloatArray, releases: int) -> FloatArray:
         if releases == 1:
             return np.max([c.profile(u) for c in self.changes.values()], axis=0)
         found = []
         for c in self.changes.values():
             left = np.multiply.outer(u, c.q / c.p)
-            later = self._best(np.maximum(left.ravel(), 1e-300), releases - 1)
+            later = self._worst(np.maximum(left.ravel(), 1e-300), releases - 1)
             found.append(later.reshape(left.shape) @ c.p)
         return np.max(found, axis=0)
 
     def fixed(self, eps: float, sequence: list[tuple[int, int]]) -> float:
-        """Of one fixed sequence of changes."""
+        """delta of one fixed sequence of changes."""
         u = np.array([math.exp(eps)])
         weight = np.ones(1)
         for pair in sequence[:-1]:
@@ -95,7 +95,7 @@ def _masses(r: float, p: float) -> FloatArray:
 
 
 def small(unit: Noise, double: Noise | None, eps_central: float) -> Small:
-    """max_value 1 with the atom {-1, 1}, or 2 with {-1, -1, 2} besides."""
+    """max_value 1 with the atom {-1, 1}, or 2 with {-1, 1} and {-1, -1, 2}."""
     top = 1 if double is None else 2
     g = _masses(*unit)
     f = _masses(1.0, math.exp(-eps_central / top))
@@ -112,15 +112,15 @@ def small(unit: Noise, double: Noise | None, eps_central: float) -> Small:
     whole = np.zeros((len(twos) + 1, law.shape[0] + 1, law.shape[1] + room))
     for n, mass in enumerate(twos):
         whole[n, : law.shape[0], 2 * n : 2 * n + law.shape[1]] = mass * law
-    place = [(0, 0, 0), (0, 1, 0), (1, 0, 0)][: top + 1]  # what an input adds to 2, +1 and -1
+    place = [(0, 0, 0), (0, 1, 0), (1, 0, 0)][: top + 1]  # messages of an input: 2, +1 and -1
     views = [np.roll(whole, at, axis=(0, 1, 2)) for at in place]
-    changes = {(j, k): Change.of(views[j], views[k]) for j, k in permutations(range(top + 1), 2)}
+    changes = {(j, k): Laws.of(views[j], views[k]) for j, k in permutations(range(top + 1), 2)}
     data = {"max_value": top, "eps_central": eps_central, "atoms": atoms}
     return Small(data, changes, 4 * _TAIL)
 
 
 def random_small(rng: random.Random, *, double: bool, quiet: bool) -> Small:
-    """``quiet`` has so little noise that three releases can be enumerated."""
+    """With ``quiet`` the noise is small enough to enumerate three releases."""
 
     def noise() -> Noise:
         r = rng.uniform(0.3, 1) if rng.random() < 0.3 else rng.uniform(1, 5)

@@ -8,9 +8,9 @@
 - ``encoder``: symbols and the hexadecimal text of their packed form;
 - ``analyzer``: symbols and the sum of each coordinate, with the number of rejected symbols.
 
-How bits become messages is in ``paramsearch/deploy``: ``randomizer.py`` (one Poisson number of
-events, then for each event the atom, for vectors the coordinate, and the copies), ``laws.py`` and
-``chance.py``.  Atoms are in the order +1, -1, then as in the file.
+``paramsearch/deploy`` defines how bits become messages: ``randomizer.py`` (one Poisson number of
+events, then for each event the atom, for vectors the coordinate, and the copies), ``samplers.py``
+and ``exact_events.py``.  Atoms are in the order +1, -1, then as in the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The divergence of the raw message counts of the protocol, by enumeration, for small cases.
 
 No change of basis and no theorem: the law of the counts (u_{-1}, u_1, u_2) is tabulated for both
-inputs and the positive parts are added up.  Max_value 1 and 2 (the atom {2, -1, -1}) only.
+inputs and the positive parts are added up.  Only max_value 1 and 2 (the atom {2, -1, -1}).
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from truth import Bracket, masses
 
 
 def divergence(
-    max_value: int,
     unit: list[tuple[float, float]],
     double: tuple[float, float] | None,
+    *,
     eps_central: float,
     x: int,
     x_prime: int,
     eps: float,
     tail: float = 1e-9,
 ) -> Bracket:
-    """d_eps(view under x || view under x_prime); ``unit`` lists the noises of {-1, +1}."""
+    """d_eps(view under x || view under x_prime).
+
+    ``unit`` lists the noises of {-1, +1}; ``double`` is that of {2, -1, -1}, if max_value is 2.
+    """
+    max_value = 1 if double is None else 2
     with mp.workdps(40):
         q = float(mp.exp(-mp.mpf(eps_central) / max_value))
         cut = mp.mpf(tail)

@@ -1,4 +1,4 @@
-"""What a sampler draws: exactly, over all bit strings, and by a chi-square test."""
+"""The law of a sampler: exactly, over all bit strings, and by a chi-square test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALARM = 1e-6
 
 
 def law(draw: Callable[[BitSource], int], depth: int) -> tuple[dict[int, Fraction], Fraction]:
-    """What all bit strings of a length lead to, and the mass of those that are too short."""
+    """The law over all bit strings of length ``depth``, and the mass of those too short."""
     found: dict[int, Fraction] = defaultdict(Fraction)
     short = Fraction(0)
     waiting = [""]

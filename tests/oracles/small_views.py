@@ -1,8 +1,8 @@
 """delta of small protocols from the raw message counts, by enumeration with mpmath.
 
-Max_value 1 with the atom {-1, 1} (its noises add), and 2 with {2, -1, -1} besides. Counts only:
-no change of basis. Masses come from mpmath and are then rounded to whole multiples of 2^-160, on
-which everything is exact; the rounding and the tails are inside the bracket.
+max_value 1 with the atom {-1, 1} (its noises add), and 2 with {-1, 1} and {2, -1, -1}.  Counts
+only: no change of basis.  Masses come from mpmath and are rounded to multiples of 2^-160, with
+which all arithmetic is exact; the rounding and the tails are inside the bracket.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ def delta(
     share: float = 1.0,
     tail: float = 1e-13,
 ) -> tuple[Bracket, tuple[int, int]]:
-    """Over all ordered pairs, and the pair that attains it; ``share`` is the central noises' r."""
+    """delta over all ordered pairs, and the pair that attains it; ``share`` is r of the central
+    noises."""
     with mp.workdps(60):
         top = 1 if double is None else 2
         cut = mp.mpf(tail)
         q = mp.exp(-mp.mpf(eps_central) / top)
         g, lost = [1 << _BITS], mp.mpf(0)
         for unit in units:
-            part, left = _whole(*unit, cut)
+            part, left = _integers(*unit, cut)
             g = [
                 sum(g[i] * part[k - i] for i in range(len(g)) if 0 <= k - i < len(part)) >> _BITS
                 for k in range(len(g) + len(part) - 1)
             ]
             lost += left
-        f, left = _whole(share, q, cut)
+        f, left = _integers(share, q, cut)
         lost += 2 * left
         law = _plus_and_minus(g, f)
-        twos, left = ([1 << _BITS], mp.mpf(0)) if double is None else _whole(*double, cut)
+        twos, left = ([1 << _BITS], mp.mpf(0)) if double is None else _integers(*double, cut)
         lost += left
         scale = mp.exp(mp.mpf(eps))
         factor = int(scale * (1 << _BITS))
         slack = (lost + mp.mpf(10) ** -30) * (1 + scale)
-        at = [(0, 0), (1, 0), (0, 1)][: top + 1]  # what an input adds to the counts of +1 and 2
+        at = [(0, 0), (1, 0), (0, 1)][: top + 1]  # messages +1 and 2 of an input
         best, worst = mp.mpf(-1), (0, 1)
         for j, k in permutations(range(top + 1), 2):
             whole = _divergence(law, twos, at[j], at[k], factor)
@@ -59,13 +60,14 @@ def delta(
         return Bracket(best - slack, best + slack), worst
 
 
-def _whole(r: float, p: mp.mpf, cut: mp.mpf) -> tuple[list[int], mp.mpf]:
+def _integers(r: float, p: mp.mpf, cut: mp.mpf) -> tuple[list[int], mp.mpf]:
+    """Masses of NB(r, p) in units of 2^-160, and a bound of the tail."""
     found, left = masses(r, p, cut)
     return [int(mass * (1 << _BITS)) for mass in found], left
 
 
 def _plus_and_minus(g: list[int], f: list[int]) -> Law:
-    """Counts of (+1, -1): n of the atom, plus one central noise on each."""
+    """The law of the counts of (+1, -1): n of the atom, plus one central noise on each."""
     central = np.multiply.outer(np.array(f, object), np.array(f, object)) >> _BITS
     size = len(g) + len(f)
     law = np.full((size, size), 0, object)
@@ -74,7 +76,7 @@ def _plus_and_minus(g: list[int], f: list[int]) -> Law:
     return law >> _BITS
 
 
-def _moved(law: Law, plus: int, minus: int) -> Law:
+def _shifted(law: Law, plus: int, minus: int) -> Law:
     """law[i + plus, k + minus] at (i, k), zero outside."""
     out = np.full(law.shape, 0, object)
     n, m = law.shape
@@ -88,10 +90,10 @@ def _moved(law: Law, plus: int, minus: int) -> Law:
 def _divergence(
     law: Law, twos: list[int], before: tuple[int, int], after: tuple[int, int], factor: int
 ) -> int:
-    """Sum of (P - e^eps Q)_+; an atom's two comes with two messages -1, an input's with none."""
+    """Sum of (P - e^eps Q)_+; the 2 of an atom comes with two -1, that of an input alone."""
     plus, two = before[0] - after[0], before[1] - after[1]
-    # the same counts from the other input: n + two atoms, so 2 two messages -1 less from elsewhere
-    other = _moved(law, plus, -2 * two) * factor >> _BITS
+    # the same counts from the other input: n + two atoms, so 2 * two fewer -1 from elsewhere
+    other = _shifted(law, plus, -2 * two) * factor >> _BITS
     total = 0
     for n, mass in enumerate(twos):
         m = n + two
@@ -108,21 +110,21 @@ def moved(
     share: float = 1.0,
     tail: float = 1e-13,
 ) -> Bracket:
-    """Vectors, max_value 1: a one leaves a coordinate and comes to another.
+    """delta for vectors with max_value 1: the value 1 of one coordinate moves to another.
 
-    Both coordinates have their counts of +1 and -1.  Outcomes of the first meet those of the second
-    sorted by their ratio, with prefix sums.
+    Both coordinates have counts of +1 and -1.  Outcomes of the first are combined with those of
+    the second sorted by their ratio, with prefix sums.
     """
     with mp.workdps(60):
         cut = mp.mpf(tail)
-        g, lost = _whole(*unit, cut)
-        f, left = _whole(share, mp.exp(-mp.mpf(eps_central)), cut)
+        g, lost = _integers(*unit, cut)
+        f, left = _integers(share, mp.exp(-mp.mpf(eps_central)), cut)
         lost = 2 * (lost + 2 * left)
         law = _plus_and_minus(g, f)
         first, second = (
             [
                 (mp.mpf(p) / (1 << _BITS), mp.mpf(q) / (1 << _BITS))
-                for p, q in zip(law.ravel(), _moved(law, plus, 0).ravel(), strict=True)
+                for p, q in zip(law.ravel(), _shifted(law, plus, 0).ravel(), strict=True)
                 if p
             ]
             for plus in (1, -1)

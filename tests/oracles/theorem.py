@@ -17,7 +17,8 @@ def theorem(
 ) -> dict[str, Any]:
     """eps* = (1 - gamma) eps, r = 3(1 + log(./delta)), p = e^{-0.2 eps / .}, all the paper's atoms.
 
-    ``log`` is that of Gamma = max_value * ceil(1 + log(max_value)); t is divided by ``cut``.
+    ``log`` is the logarithm in Gamma = max_value * ceil(1 + log(max_value)); t is divided by
+    ``cut``.
     """
     eps1 = eps2 = min(1.0, gamma * eps) / 2
     delta1 = delta2 = delta / 2

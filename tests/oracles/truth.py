@@ -1,7 +1,6 @@
 """Divergences by enumeration with mpmath, with brackets that contain the truth.
 
-Slow, obvious, and independent of the package: no grid, no transform, no change of basis beyond
-what each docstring states.
+Slow, obvious, and independent of the package: no grid, no transform, no change of basis.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Bracket:
 
 
 def masses(r: float, p: float, tail: mp.mpf) -> tuple[list[mp.mpf], mp.mpf]:
-    """NB(r, p) from 0 until at most ``tail`` is left, and a bound of what is left."""
+    """Masses of NB(r, p) from 0 on until the tail is at most ``tail``, and a bound of the tail."""
     r, p = mp.mpf(r), mp.mpf(p)
     out = [(1 - p) ** r]
     while True:
@@ -37,16 +36,17 @@ def masses(r: float, p: float, tail: mp.mpf) -> tuple[list[mp.mpf], mp.mpf]:
 
 
 def product(noises: Sequence[Noise], shifts: Sequence[int], eps: float, tail: float) -> Bracket:
-    """d_eps(prod(D + shift) || prod D): pairs (P, Q) of every outcome, then one sum.
+    """d_eps(prod(D + shift) || prod D), from the pairs (P, Q) of all outcomes.
 
-    All but the last factor are enumerated; the last is summed from sorted ratios with prefix sums.
+    The outcomes of all factors but the longest are enumerated; those of the longest are sorted by
+    ratio and summed with prefix sums.
     """
     with mp.workdps(DIGITS):
         cut = mp.mpf(tail)
         factors, lost = [], mp.mpf(0)
         for (r, p), a in zip(noises, shifts, strict=True):
             f, left = masses(r, p, cut)
-            more = f + [f[-1] * 0] * 0
+            more = list(f)
             for k in range(len(f) - 1, len(f) - 1 + max(0, a)):
                 more.append(more[-1] * mp.mpf(p) * (k + mp.mpf(r)) / (k + 1))
             pairs = [(f[z], more[z + a] if z + a >= 0 else mp.mpf(0)) for z in range(len(f))]

@@ -20,7 +20,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from accounting.estimator.estimate import Estimator
-from accounting.evaluator.build_view_pairs import pair_workload
+from accounting.evaluator.build_view_pairs import shifted_pairs
 from paramsearch.search.families.family_draft import Column, Draft, Parts
 from paramsearch.search.noise.noise_model import Model
 from paramsearch.search.noise.noise_optimizer import Solution
@@ -105,7 +105,7 @@ def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
         for shift in pair
     ]
     kappa = [j - k for t in (*range(len(pairs)), *(t for _, t in owner)) for j, k in pairs[t]]
-    single = pair_workload(
+    single = shifted_pairs(
         model.workload.noises, entries, np.array(kappa), model.unit, model.target.step
     )
     ends = np.concatenate([[0], np.cumsum([len(pair) for pair in shifts])])

@@ -10,8 +10,13 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.estimator.estimate import Estimator
-from accounting.evaluator.build_view_pairs import differences, joined, protocol_workload, with_moves
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.build_view_pairs import (
+    differences,
+    joined,
+    protocol_pairs,
+    with_moved_pairs,
+)
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.change import Change
 from accounting.model.configuration import Configuration, Proposal
 from accounting.model.family import UNIT, Family
@@ -47,14 +52,12 @@ class Model:
         return self.family.atoms.index(UNIT)
 
     @cached_property
-    def workload(self) -> Workload:
+    def workload(self) -> ViewPairs:
         inputs = np.arange(self.family.max_value + 1)
         found = differences(self.family.sparse_columns)
-        base = protocol_workload(
-            _nobody(len(self.size)), found, self.unit, self.target.step, inputs
-        )
+        base = protocol_pairs(_nobody(len(self.size)), found, self.unit, self.target.step, inputs)
         if self.target.problem.dimension > 1:
-            base = with_moves(base, self.family.max_value)
+            base = with_moved_pairs(base, self.family.max_value)
         if self.target.problem.any_sequence:
             base = joined(base, self._sequences.rows)
         return replace(base, releases=self._sequences.times)

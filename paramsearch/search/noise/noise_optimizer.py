@@ -76,7 +76,7 @@ class _Descent:
     def look(self) -> None:
         """Evaluate every pair, and watch those near delta, and those watched before, until the next
         look.  Where some exceed delta, the messages are what repairing that would cost."""
-        if self.model.workload.pairs <= _ALL_AT_ONCE:
+        if self.model.workload.pair_count <= _ALL_AT_ONCE:
             return
         excess = self.model.excess(self.x)
         near = np.argpartition(-excess, _WATCHED)[:_WATCHED]

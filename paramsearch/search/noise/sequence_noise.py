@@ -34,7 +34,7 @@ class _Bound:
 
     def __call__(self, x: FloatArray) -> float:
         begun, target = time.monotonic(), self.model.target
-        one = Protocol(self.model.configuration(x)).workload
+        one = Protocol(self.model.configuration(x)).view_pairs
         found = rough_upper(one, target.problem.eps, target.problem.releases)
         self.seconds = time.monotonic() - begun
         return math.log(found) - math.log(target.problem.delta)

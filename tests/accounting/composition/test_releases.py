@@ -117,7 +117,7 @@ def of_sequence(file: ParameterFile, changes: dict[tuple[int, int], int], eps: f
     witness = tuple(
         (protocol.changes.index(Change(*pair)), times) for pair, times in changes.items()
     )
-    found = evaluate(sequence(protocol.workload, witness), eps, gap=1e-3)
+    found = evaluate(sequence(protocol.view_pairs, witness), eps, gap=1e-3)
     return Enclosure(float(found.lower[0]), float(found.upper[0]))
 
 
@@ -171,7 +171,7 @@ def test_both_proofs_agree_on_ten_thousand_releases() -> None:
 
 
 def test_the_notary_encloses_what_adaptive_sequences_attain() -> None:
-    """The induction is an equality: both sides meet."""
+    """The induction is an equality, so the lower and the upper bound meet."""
     mechanism = load(EXAMPLES / "same_change_3_2_1e-6.json").mechanism()
     found = Notary(mechanism, 2).enclose(1.0, gap=1e-3, claim=None)
     assert found.met
@@ -199,7 +199,7 @@ def test_vectors_may_move_differently_in_every_release() -> None:
     assert number.enclosure.upper < vector.enclosure.lower
     same = Protocol(vectors, 2, same_change=True).delta(1.2, gap=1e-2)
     assert same.enclosure.lower <= vector.enclosure.upper
-    # a move is two changes of numbers at once, and so are two releases: four of them cover it
+    # a value that moves makes two changes at once: four releases of numbers cover two of vectors
     four = Protocol(flat, 4).delta(1.2, gap=1e-2)
     assert vector.enclosure.lower <= four.enclosure.upper
     assert any(made.change.moved for made in vector.worst_sequence)
@@ -208,7 +208,7 @@ def test_vectors_may_move_differently_in_every_release() -> None:
 @pytest.mark.parametrize(
     ("noise", "eps_central", "releases", "eps"),
     [
-        ((0.3, 0.2), 2.0, 2, 3.0),  # finite losses cannot reach eps: what is infinite decides
+        ((0.3, 0.2), 2.0, 2, 3.0),  # finite losses cannot reach eps: infinite ones decide
         ((0.3, 0.2), 2.0, 3, 5.0),
         ((1e-8, 1e-8), 1.0, 9, 1.0),  # hardly any loss is finite
     ],

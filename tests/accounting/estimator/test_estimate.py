@@ -12,15 +12,15 @@ from accounting import Configuration, Family, NegativeBinomial, Protocol, TooLar
 from accounting.base.arrays import FloatArray
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.evaluate import evaluate
-from accounting.evaluator.view_pairs import Workload
+from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.family import UNIT
 
 NB = NegativeBinomial
 
 
-def workload(
+def view_pairs(
     family: Family, scale: float, *, eps: float, share: float, releases: int = 1
-) -> tuple[Workload, FloatArray]:
+) -> tuple[ViewPairs, FloatArray]:
     """Noise that grows with the shifts, and its parameters for an estimator."""
     slack = eps * (1 - share)
     atoms = []
@@ -28,7 +28,7 @@ def workload(
         mean = scale * (family.max_value if elements == UNIT else 1.5 + 0.1 * i) / slack
         atoms.append((elements, NB.from_mean(mean=mean, r=12.0 + i % 5)))
     config = Configuration.of(family.max_value, atoms, eps_central=share * eps / releases)
-    made = Protocol(config, releases=releases).workload
+    made = Protocol(config, releases=releases).view_pairs
     parts = [noise.parts[0] for noise in made.noises]
     return made, np.log([[part.mean for part in parts], [part.r for part in parts]])
 
@@ -51,10 +51,10 @@ def workload(
 def test_the_worst_pair(
     family: Family, eps: float, share: float, delta: float, scale: float
 ) -> None:
-    """Within a few percent as long as delta is within some powers of ten of what is asked for."""
+    """Within 3% as long as delta is within a few powers of ten of the value of interest."""
     seen = 0
     for factor in np.geomspace(0.4, 2.0, 9):
-        w, x = workload(family, factor * scale, eps=eps, share=share)
+        w, x = view_pairs(family, factor * scale, eps=eps, share=share)
         bounds = evaluate(w, eps, gap=0.01)
         estimate = Estimator(w, eps=eps, delta=delta).log_delta(x)
         worst = int(np.argmax(bounds.lower))
@@ -67,17 +67,17 @@ def test_the_worst_pair(
 
 
 def test_a_subset_of_pairs_gives_the_same_numbers() -> None:
-    w, x = workload(accounting.greedy(7, [4]), 28.0, eps=1.0, share=0.8)
+    w, x = view_pairs(accounting.greedy(7, [4]), 28.0, eps=1.0, share=0.8)
     estimator = Estimator(w, eps=1.0, delta=1e-6)
     some = np.argsort(-estimator.log_delta(x))[[5, 0, 3, 1]]
-    # the grids of a subset are its own
+    # a subset has grids of its own
     assert np.abs(estimator.log_delta(x)[some] - estimator.log_delta(x, some)).max() < 0.02
 
 
 @pytest.mark.parametrize("releases", [1, 3])
 def test_gradient_matches_finite_differences(releases: int) -> None:
     eps = 1.0
-    w, x = workload(accounting.greedy(4, [3]), 33.0, eps=eps, share=0.8, releases=releases)
+    w, x = view_pairs(accounting.greedy(4, [3]), 33.0, eps=eps, share=0.8, releases=releases)
     estimator = Estimator(w, eps=eps, delta=1e-6)
     found = estimator.log_delta(x)
     pairs = np.argsort(-found)[:3]
@@ -98,6 +98,6 @@ def test_gradient_matches_finite_differences(releases: int) -> None:
 
 
 def test_absurd_noise_is_refused() -> None:
-    w, x = workload(accounting.ones(2), 30.0, eps=1.0, share=0.9)
+    w, x = view_pairs(accounting.ones(2), 30.0, eps=1.0, share=0.9)
     with pytest.raises(TooLarge, match="copies of an atom"):
         Estimator(w, eps=1.0, delta=1e-6).log_delta(x + 15.0)

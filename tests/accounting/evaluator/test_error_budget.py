@@ -1,5 +1,5 @@
-"""The parts of the error budget that no single kernel owns: moments of other tilts (Lemma F7),
-sizes of spectra (F5), and the one decision which factors have a row (F3)."""
+"""The parts of the error budget that belong to no single kernel: moments of other tilts (Lemma F7),
+sizes of spectra (F5), and the decision which factors have a row (F3)."""
 
 from __future__ import annotations
 
@@ -13,46 +13,45 @@ import pytest
 from raw_protocol import divergence
 
 from accounting import Configuration, NegativeBinomial, Protocol
-from accounting.evaluator import kernels, spectra
-from accounting.evaluator import tilted_losses as tilting
+from accounting.evaluator import kernels, spectra, tilted_losses
 from accounting.evaluator.evaluate import run
-from accounting.evaluator.grid_plan import Plan
-from accounting.evaluator.noise_tables import NoiseTable
+from accounting.evaluator.grid_plan import GridPlan
+from accounting.evaluator.noise_tables import NoiseTable, tabulate
 from accounting.evaluator.pair_error_terms import PairTerms
-from accounting.evaluator.tilted_losses import Factors, tabulate, tilt_factors
-from accounting.evaluator.view_pairs import CentralMixture, Workload
+from accounting.evaluator.tilted_losses import Factors, TiltedLosses, tilt_factors
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
 
 NB = NegativeBinomial
 STEP, FIRST, TOP = 2.0**-12, -4000, 1.0
 
 
-def one_factor(releases: int, *, central: bool = False) -> Workload:
+def one_factor(releases: int, *, central: bool = False) -> ViewPairs:
     """One pair, with one factor: a plain one, or a central one that mixes three shifts."""
     mix = CentralMixture(0, 0.01, np.array([[2, -1]])) if central else None
     plain = np.zeros((0, 2), np.int64) if central else np.array([[0, 1]])
     noise = NoiseSum.of(NB(400.0, 0.9))
-    return Workload((noise,), plain, np.array([0, 1]), np.array([0]), mix, releases)
+    return ViewPairs((noise,), plain, np.array([0, 1]), np.array([0]), mix, releases)
 
 
-def plan_of(workload: Workload, tilt: float, others: list[float], **given: int) -> Plan:
-    central = workload.central
-    return Plan(
+def plan_of(view_pairs: ViewPairs, tilt: float, others: list[float], **given: int) -> GridPlan:
+    central = view_pairs.central
+    return GridPlan(
         eps=0.1,
         step=STEP,
         size=given.get("size", 4096),
         origin=given.get("origin", -2048),
         tilt=tilt,
-        others=np.array(others),
+        other_tilts=np.array(others),
         first=FIRST,
-        top=np.full(workload.factors, TOP),
-        central_top=np.full(len(central.shifts) if central else 0, TOP),
+        cap=np.full(view_pairs.factor_count, TOP),
+        central_cap=np.full(len(central.shifts) if central else 0, TOP),
     )
 
 
-def exact_moments(workload: Workload, tilts: list[float], table: NoiseTable) -> list[mp.mpf]:
+def exact_moments(view_pairs: ViewPairs, tilts: list[float], table: NoiseTable) -> list[mp.mpf]:
     """log-moments of the gridded masses, in 50 digits."""
-    central = workload.central
+    central = view_pairs.central
     shifts = [1] if central is None else central.shifts.tolist()
     last = math.ceil(TOP / STEP)
     at = [(FIRST + i) * mp.mpf(STEP) for i in range(last - FIRST + 1)]
@@ -80,12 +79,12 @@ def exact_moments(workload: Workload, tilts: list[float], table: NoiseTable) -> 
 
 @pytest.mark.parametrize("central", [False, True])
 def test_moments_of_every_tilt_are_within_their_budget(central: bool) -> None:
-    workload = one_factor(1, central=central)
-    table = tabulate(workload, 1e-20)
+    view_pairs = one_factor(1, central=central)
+    table = tabulate(view_pairs, 1e-20)
     tilts = [3.0, 0.0, 1.7, 11.0, 123.4, 900.0]
-    _, _, found = tilt_factors(workload, table, plan_of(workload, tilts[0], tilts[1:]))
+    found = tilt_factors(view_pairs, table, plan_of(view_pairs, tilts[0], tilts[1:])).factors
     with mp.workdps(50):
-        for j, truth in enumerate(exact_moments(workload, tilts, table[0])):
+        for j, truth in enumerate(exact_moments(view_pairs, tilts, table[0])):
             budget = (found.eta if j == 0 else found.eta_others)[0]
             budget += 17 * UNIT_ROUNDOFF * (abs(found.log_moment[0, j]) + 64)
             assert truth <= found.log_moment[0, j] + budget
@@ -94,32 +93,33 @@ def test_moments_of_every_tilt_are_within_their_budget(central: bool) -> None:
 
 
 def test_what_is_outside_the_window_is_at_least_what_markov_says() -> None:
-    """So many releases that a relative error of 2^-53 in one moment is seen in the product."""
+    """With this many releases, a relative error of 2^-53 in one moment shows in the product."""
     releases = 1 << 34
-    workload = one_factor(releases)
-    table = tabulate(workload, 1e-20)
+    view_pairs = one_factor(releases)
+    table = tabulate(view_pairs, 1e-20)
     for k in range(12):
         tilt, other = 0.5 + 0.01 * k, 0.9 + 0.013 * k
         with mp.workdps(50):
-            at_tilt, at_other = exact_moments(workload, [tilt, other], table[0])
+            at_tilt, at_other = exact_moments(view_pairs, [tilt, other], table[0])
             growth, gap = (at_other - at_tilt) * releases, mp.mpf(other) - mp.mpf(tilt)
             edge = int((growth + 3) / gap / STEP)  # where Markov's inequality gives about e^-3
             truth = mp.exp(growth - gap * edge * STEP)
-        _, _, factors = tilt_factors(workload, table, plan_of(workload, tilt, [0.0, other]))
-        size = 1 << 62  # so far down that nothing is below
-        window = plan_of(workload, tilt, [0.0, other], size=size, origin=edge - size)
-        assert truth <= PairTerms.of(workload, factors, window).outside[0] < 1
+        plan = plan_of(view_pairs, tilt, [0.0, other])
+        factors = tilt_factors(view_pairs, table, plan).factors
+        size = 1 << 62  # no loss lies below such a window
+        window = plan_of(view_pairs, tilt, [0.0, other], size=size, origin=edge - size)
+        assert truth <= PairTerms.of(view_pairs, factors, window).outside[0] < 1
 
 
 @pytest.mark.parametrize("n", [256, 4096])
 def test_no_modulus_exceeds_the_size_of_its_spectrum(n: int) -> None:
-    """Of the computed spectrum, and of the exact one: its largest modulus is the sum of the row."""
-    workload = one_factor(1)
-    plan = replace(plan_of(workload, 3.0, [1.0]), size=n)
+    """Of the computed spectrum and the exact one, whose largest modulus is the sum of the row."""
+    view_pairs = one_factor(1)
+    plan = replace(plan_of(view_pairs, 3.0, [1.0]), size=n)
     rng = np.random.default_rng(n)
     for _ in range(20):
         rows = rng.random((1, n)) ** rng.integers(1, 40)
-        found = _spectra(workload, rows, plan)
+        found = _spectra(view_pairs, rows, plan)
         size = found.log_size[0]
         with mp.workdps(50):
             bound = mp.exp(mp.mpf(float(size)))
@@ -130,110 +130,108 @@ def test_no_modulus_exceeds_the_size_of_its_spectrum(n: int) -> None:
         assert 0 < size < 1e-13
 
 
-def _spectra(workload: Workload, rows: np.ndarray, plan: Plan) -> spectra.Spectra:
+def _spectra(view_pairs: ViewPairs, rows: np.ndarray, plan: GridPlan) -> spectra.Spectra:
     nothing = np.zeros(1)
-    last = np.zeros(1, np.int64)
-    factors = Factors(nothing[:, None], nothing, np.zeros((1, 3)), nothing, nothing, last)
-    return spectra.transform(
-        workload, rows, np.empty((0, plan.size)), factors, plan, np.zeros(1, np.int64)
-    )
+    columns = [nothing] * 6
+    factors = Factors(nothing[:, None], *columns, np.zeros(1, np.int64))
+    tilted = TiltedLosses(plan, rows, None, np.empty((0, plan.size)), factors)
+    return spectra.transform(view_pairs, tilted, np.zeros(1, np.int64))
 
 
 def test_errors_of_large_spectra_grow_with_the_number_of_releases() -> None:
-    """A fault in the transform that makes every modulus 1% too large is paid for, release by
-    release: Lemma F5 does not assume that moduli are at most one."""
-    workload = one_factor(500)
-    plan = plan_of(workload, 3.0, [1.0, 5.0], size=1024, origin=-512)
-    table = tabulate(workload, 1e-20)
-    rows, central_rows, factors = tilt_factors(workload, table, plan)
-    terms = PairTerms.of(workload, factors, plan)
-    terms = replace(terms, outside=np.zeros(1))  # of the rest only
+    """A fault in the transform that makes every modulus 1% too large raises the error bound with
+    every release: Lemma F5 does not assume that moduli are at most one."""
+    view_pairs = one_factor(500)
+    plan = plan_of(view_pairs, 3.0, [1.0, 5.0], size=1024, origin=-512)
+    table = tabulate(view_pairs, 1e-20)
+    tilted = tilt_factors(view_pairs, table, plan)
+    terms = PairTerms.of(view_pairs, tilted.factors, plan)
+    terms = replace(terms, outside=np.zeros(1))  # leave only the errors of the transforms
     pair = np.zeros(1, np.int64)
-    good = spectra.transform(workload, rows, central_rows, factors, plan, pair)
+    good = spectra.transform(view_pairs, tilted, pair)
     larger = np.empty(1)
     kernels.largest_moduli(1.01 * good.re, 1.01 * good.im, larger)
     assert larger[0] >= 1.01 * (1 - 4 * UNIT_ROUNDOFF)
     bad = replace(good, re=1.01 * good.re, im=1.01 * good.im, log_size=np.log(larger))
-    _, error = spectra.correlate(workload, good, terms, plan, pair)
-    _, more = spectra.correlate(workload, bad, terms, plan, pair)
+    _, error = spectra.correlate(good, terms, pair)
+    _, more = spectra.correlate(bad, terms, pair)
     assert more[0, 0] > 100 * error[0, 0]  # 1.01^500 = 144.8, less the errors of the test function
 
 
 @pytest.fixture
-def small() -> tuple[Workload, float, float]:
+def small() -> tuple[ViewPairs, float, float]:
     """A pair of the protocol with a central factor, and both sides of its divergence at 0.9."""
     unit, double = (2.0, 0.45), (2.5, 0.4)
-    truth = divergence(2, [unit], double, 2.0, 0, 2, 0.9, tail=1e-12)
+    truth = divergence([unit], double, eps_central=2.0, x=0, x_prime=2, eps=0.9, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
-    workload = Protocol(Configuration.of(2, atoms, eps_central=2.0)).workload
-    return workload.subset(np.array([1])), truth.low, truth.high
+    view_pairs = Protocol(Configuration.of(2, atoms, eps_central=2.0)).view_pairs
+    return view_pairs.subset(np.array([1])), truth.low, truth.high
 
 
-def some_plan(workload: Workload, rng: random.Random) -> Plan:
-    assert workload.central is not None
-    return Plan(
+def some_plan(view_pairs: ViewPairs, rng: random.Random) -> GridPlan:
+    assert view_pairs.central is not None
+    return GridPlan(
         eps=0.9,
         step=10 ** rng.uniform(-3, -1.3),
         size=rng.choice([512, 2048]),
         origin=rng.randint(-1500, 0),
         tilt=10 ** rng.uniform(-1, 1.5),
-        others=np.sort(10 ** np.array([rng.uniform(-2, 2) for _ in range(4)])),
+        other_tilts=np.sort(10 ** np.array([rng.uniform(-2, 2) for _ in range(4)])),
         first=-rng.randint(100, 3000),
-        top=np.array([rng.uniform(-0.5, 4) for _ in range(workload.factors)]),
-        central_top=np.array([rng.uniform(-0.5, 4) for _ in workload.central.shifts]),
+        cap=np.array([rng.uniform(-0.5, 4) for _ in range(view_pairs.factor_count)]),
+        central_cap=np.array([rng.uniform(-0.5, 4) for _ in view_pairs.central.shifts]),
     )
 
 
 @pytest.mark.parametrize("smallest", [1e-280, 1e-9, 1e-3, 0.3])
 def test_a_factor_has_a_row_where_it_has_a_moment(
-    small: tuple[Workload, float, float], smallest: float, monkeypatch: pytest.MonkeyPatch
+    small: tuple[ViewPairs, float, float], smallest: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever counts as too small: rows, moments and spectra agree, and the bounds hold."""
-    monkeypatch.setattr(tilting, "_SMALLEST_MOMENT", smallest)
-    workload, low, high = small
-    tables = tabulate(workload, 1e-20)
+    monkeypatch.setattr(tilted_losses, "_SMALLEST_MOMENT", smallest)
+    view_pairs, low, high = small
+    tables = tabulate(view_pairs, 1e-20)
     rng = random.Random(5)
     dropped = 0
     for _ in range(100):
-        plan = some_plan(workload, rng)
-        rows, central_rows, factors = tilt_factors(workload, tables, plan)
-        has_row = factors.log_moment[:, 0] > -math.inf
+        plan = some_plan(view_pairs, rng)
+        tilted = tilt_factors(view_pairs, tables, plan)
+        rows, has_row = tilted.rows, tilted.factors.log_moment[:, 0] > -math.inf
         assert ((rows > 0).any(axis=1) <= has_row[: len(rows)]).all()
-        found = spectra.transform(
-            workload, rows, central_rows, factors, plan, np.zeros(1, np.int64)
-        )
+        found = spectra.transform(view_pairs, tilted, np.zeros(1, np.int64))
         assert ((found.re[found.row_of, 0] > 0) == has_row).all()
         dropped += int((~has_row).sum())
-        bounds = run(workload, tables, plan)
+        bounds = run(view_pairs, tables, plan)
         assert bounds.lower[0] <= high, plan
         assert low <= bounds.upper[0], plan
     assert dropped or smallest < 1e-3
 
 
 def test_a_moment_at_the_cut_is_not_lost(
-    small: tuple[Workload, float, float], monkeypatch: pytest.MonkeyPatch
+    small: tuple[ViewPairs, float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sum of a row, added up in another order, may fall below a cut that its moment reaches."""
-    workload, low, _ = small
-    tables = tabulate(workload, 1e-20)
+    """The sum of a row, in another order of summation, may fall below a cut that its moment
+    reaches."""
+    view_pairs, low, _ = small
+    tables = tabulate(view_pairs, 1e-20)
     rng = random.Random(8)
     disagreed = 0
     for _ in range(60):
-        plan = some_plan(workload, rng)
-        rows, _, factors = tilt_factors(workload, tables, plan)
-        last = np.clip(np.ceil(plan.top[: len(rows)] / plan.step), plan.first + 2, None)
+        plan = some_plan(view_pairs, rng)
+        tilted = tilt_factors(view_pairs, tables, plan)
+        rows = tilted.rows
+        last = np.clip(np.ceil(plan.cap[: len(rows)] / plan.step), plan.first + 2, None)
         unit = np.exp(-plan.tilt * last * plan.step)
-        moment = np.exp(factors.log_moment[: len(rows), 0]) * unit
+        moment = np.exp(tilted.factors.log_moment[: len(rows), 0]) * unit
         cut = float(np.nextafter(rows.sum(axis=1), math.inf).max())
         if not (0 < cut <= moment.max() * (1 + 1e-12)):
             continue
-        monkeypatch.setattr(tilting, "_SMALLEST_MOMENT", cut)
-        again, central_rows, factors = tilt_factors(workload, tables, plan)
-        pair = np.zeros(1, np.int64)
-        found = spectra.transform(workload, again, central_rows, factors, plan, pair)
-        has_row = factors.log_moment[:, 0] > -math.inf
+        monkeypatch.setattr(tilted_losses, "_SMALLEST_MOMENT", cut)
+        again = tilt_factors(view_pairs, tables, plan)
+        found = spectra.transform(view_pairs, again, np.zeros(1, np.int64))
+        has_row = again.factors.log_moment[:, 0] > -math.inf
         assert ((found.re[found.row_of, 0] > 0) == has_row).all()
         disagreed += int(has_row[: len(rows)].any())
-        assert low <= run(workload, tables, plan).upper[0], plan
+        assert low <= run(view_pairs, tables, plan).upper[0], plan
         monkeypatch.undo()
     assert disagreed

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from accounting import NegativeBinomial, NoiseSum
-from accounting.evaluator import bounding_functions as testfunctions
-from accounting.evaluator import kernels
+from accounting.evaluator import bounding_functions, kernels
 from accounting.evaluator.noise_tables import noise_table
 from accounting.evaluator.spectra import twiddles
 from accounting.model.noise import UNIT_ROUNDOFF
@@ -77,7 +76,7 @@ def test_connect_the_dots_keeps_both_masses(shift: int) -> None:
 
 
 @pytest.mark.parametrize(("splits", "step"), [(1, 0.05), (4, 0.01), (7, 1e-3)])
-def test_the_lower_test_function_is_below_on_average(splits: int, step: float) -> None:
+def test_the_lower_bounding_function_is_below_on_average(splits: int, step: float) -> None:
     """Theorem 5: E psi(y) <= (1 - x)_+ for random positions inside the cells, by enumeration."""
     rng = random.Random(splits)
     eps = 0.7
@@ -94,16 +93,16 @@ def test_the_lower_test_function_is_below_on_average(splits: int, step: float) -
                 else:
                     weight, gridded = weight * (1 - theta), gridded - d
             total += weight * float(
-                testfunctions.lower(np.array([gridded]), eps, 0.0, splits, step)[0]
+                bounding_functions.lower(np.array([gridded]), eps, 0.0, splits, step)[0]
             )
         assert total <= max(-math.expm1(eps - loss), 0.0) + 1e-14
 
 
-def test_upper_test_function_and_its_peak() -> None:
+def test_the_upper_bounding_function_and_its_peak() -> None:
     loss = np.linspace(-1, 8, 200_001)
     for tilt in (0.05, 1.0, 30.0):
-        values = testfunctions.upper(loss, 0.5, tilt)
-        peak = math.exp(testfunctions.log_peak(tilt))
+        values = bounding_functions.upper(loss, 0.5, tilt)
+        peak = math.exp(bounding_functions.log_peak(tilt))
         assert values.min() >= 0
         assert values.max() <= peak * (1 + 1e-12)
         assert values.max() >= peak * (1 - 1e-6)

@@ -91,14 +91,14 @@ def test_a_constant_loss_has_a_closed_form() -> None:
     assert found.lower <= truth <= found.upper
 
 
-def test_an_unreachable_gap_is_said() -> None:
+def test_an_unreachable_gap_is_reported() -> None:
     p = 0.5  # eps is the supremum of the loss up to rounding: zero or not cannot be decided
     with pytest.raises(Undecided, match="out of reach"):
         product_divergence([NegativeBinomial(3.0, p)], [1], eps=float(mp.log(2)))
 
 
 def test_known_five_factors() -> None:
-    """Loss of bounds under refinement: the coarse enclosure contains the fine one."""
+    """Coarse and fine enclosures overlap, and the fine one has the gap that was asked for."""
     noises = [NegativeBinomial.from_mean(mean=m, r=11.0) for m in (400, 600, 800, 1000, 1200)]
     shifts = [-2, -1, 1, -1, 1]
     coarse = product_divergence(noises, shifts, eps=0.1, gap=0.05)
@@ -136,7 +136,7 @@ def test_lopsided_products(
 
 @pytest.mark.parametrize("eps", [0.7, 0.8, 1.2])
 def test_masses_near_the_end_of_the_doubles(eps: float) -> None:
-    """f(0) = 2^-2060: the left tail leaves the range of doubles, and is not forgotten."""
+    """f(0) = 2^-2060: the left tail leaves the range of doubles but still counts."""
     truth = product([(2060.0, 0.5)], [-1], eps, 1e-280)
     try:
         found = enclose([(2060.0, 0.5)], [-1], eps, 0.5, 0.0)
@@ -150,33 +150,33 @@ def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     """Theorem 6: whatever the step, the tilt, the window and the caps."""
     from accounting import NoiseSum
     from accounting.evaluator.evaluate import run
-    from accounting.evaluator.grid_plan import Plan
-    from accounting.evaluator.tilted_losses import tabulate
-    from accounting.evaluator.view_pairs import Workload
+    from accounting.evaluator.grid_plan import GridPlan
+    from accounting.evaluator.noise_tables import tabulate
+    from accounting.evaluator.view_pairs import ViewPairs
 
     rng = random.Random(11)
     noises, shifts, eps = [(2.0, 0.5), (3.0, 0.4)], [1, -1], 0.5
     truth = product(noises, shifts, eps, 1e-30)
-    workload = Workload(
+    view_pairs = ViewPairs(
         tuple(NoiseSum.of(NegativeBinomial(r, p)) for r, p in noises),
         np.array([[0, 1], [1, -1]]),
         np.array([0, 2]),
         np.arange(2),
     )
-    tables = tabulate(workload, 1e-20)
+    tables = tabulate(view_pairs, 1e-20)
     for _ in range(400):
         step = 10 ** rng.uniform(-3, -1.3)
-        plan = Plan(
+        plan = GridPlan(
             eps=eps,
             step=step,
             size=rng.choice([256, 512, 2048]),
             origin=rng.randint(-2000, 500),
             tilt=10 ** rng.uniform(-1, 3.5),
-            others=np.sort(10 ** np.array([rng.uniform(-2, 4) for _ in range(4)])),
+            other_tilts=np.sort(10 ** np.array([rng.uniform(-2, 4) for _ in range(4)])),
             first=-rng.randint(1, 3000),
-            top=np.array([rng.uniform(-1, 4), rng.uniform(-1, 4)]),
-            central_top=np.zeros(0),
+            cap=np.array([rng.uniform(-1, 4), rng.uniform(-1, 4)]),
+            central_cap=np.zeros(0),
         )
-        found = run(workload, tables, plan)
+        found = run(view_pairs, tables, plan)
         assert mp.mpf(float(found.lower[0])) <= truth.high, plan
         assert truth.low <= mp.mpf(float(found.upper[0])), plan

@@ -14,8 +14,8 @@ from raw_protocol import divergence
 import accounting
 from accounting import Configuration, Enclosure, NegativeBinomial, Protocol, Undecided
 from accounting.evaluator.evaluate import run
-from accounting.evaluator.grid_plan import Plan
-from accounting.evaluator.tilted_losses import tabulate
+from accounting.evaluator.grid_plan import GridPlan
+from accounting.evaluator.noise_tables import tabulate
 from accounting.model.change import Change
 
 VECTORS = json.loads((ORACLES / "raw_view_vectors.json").read_text())["vectors"]
@@ -52,7 +52,7 @@ def test_raw_counts_of_random_small_protocols() -> None:
         double = (rng.uniform(0.4, 4), rng.uniform(0.1, 0.4)) if top == 2 else None
         eps_central, eps = rng.uniform(0.5, 4.0) * top, rng.uniform(0.0, 2.5)
         x, y = rng.sample(range(top + 1), 2)
-        truth = divergence(top, unit, double, eps_central, x, y, eps)
+        truth = divergence(unit, double, eps_central=eps_central, x=x, x_prime=y, eps=eps)
         atoms = [((-1, 1), NB(*noise)) for noise in unit]
         if double is not None:
             atoms.append(((2, -1, -1), NB(*double)))
@@ -119,8 +119,8 @@ def test_noises_listed_twice_add_up() -> None:
     assert b.lower <= a.upper
 
 
-def test_two_releases_agree_with_composing_by_hand() -> None:
-    """Max_value 1, r = 1: P and Q of the central loss are a handful of numbers per outcome."""
+def test_two_releases_agree_with_joint_enumeration() -> None:
+    """max_value 1: the raw counts of +1 and -1 in both releases."""
     noise, eps_central, eps = (2.0, 0.4), 1.5, 0.8
     protocol = Protocol(
         Configuration.of(1, [((-1, 1), NB(*noise))], eps_central=eps_central),
@@ -128,8 +128,8 @@ def test_two_releases_agree_with_composing_by_hand() -> None:
         same_change=True,
     )
     found = protocol.delta_of(Change(0, 1), eps, gap=1e-3).enclosure
-    # by hand: two users' worth of raw counts, enumerated jointly
-    one = _view_pairs(noise, eps_central)
+    # both releases' raw counts, enumerated jointly
+    one = _raw_counts(noise, eps_central)
     import mpmath as mp
 
     with mp.workdps(30):
@@ -142,7 +142,7 @@ def test_two_releases_agree_with_composing_by_hand() -> None:
     assert found.relative_gap <= 1e-3
 
 
-def _view_pairs(noise: tuple[float, float], eps_central: float) -> list[tuple]:
+def _raw_counts(noise: tuple[float, float], eps_central: float) -> list[tuple]:
     import mpmath as mp
     from truth import masses
 
@@ -217,26 +217,26 @@ def test_all_pairs_at_200() -> None:
 def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     """Theorem 6 with a central factor."""
     unit, double, eps_central, eps = (2.0, 0.45), (2.5, 0.4), 2.0, 0.9
-    truth = divergence(2, [unit], double, eps_central, 0, 2, eps, tail=1e-12)
+    truth = divergence([unit], double, eps_central=eps_central, x=0, x_prime=2, eps=eps, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     protocol = Protocol(Configuration.of(2, atoms, eps_central=eps_central))
-    workload = protocol.workload.subset(np.array([1]))
-    tables = tabulate(workload, 1e-20)
-    assert workload.central is not None
+    view_pairs = protocol.view_pairs.subset(np.array([1]))
+    tables = tabulate(view_pairs, 1e-20)
+    assert view_pairs.central is not None
     rng = random.Random(12)
     for _ in range(300):
-        plan = Plan(
+        plan = GridPlan(
             eps=eps,
             step=10 ** rng.uniform(-3, -1.3),
             size=rng.choice([256, 512, 2048]),
             origin=rng.randint(-2000, 500),
             tilt=10 ** rng.uniform(-1, 2.5),
-            others=np.sort(10 ** np.array([rng.uniform(-2, 3) for _ in range(4)])),
+            other_tilts=np.sort(10 ** np.array([rng.uniform(-2, 3) for _ in range(4)])),
             first=-rng.randint(1, 3000),
-            top=np.array([rng.uniform(-1, 4) for _ in range(workload.factors)]),
-            central_top=np.array([rng.uniform(-1, 4) for _ in workload.central.shifts]),
+            cap=np.array([rng.uniform(-1, 4) for _ in range(view_pairs.factor_count)]),
+            central_cap=np.array([rng.uniform(-1, 4) for _ in view_pairs.central.shifts]),
         )
-        found = run(workload, tables, plan)
+        found = run(view_pairs, tables, plan)
         assert found.lower[0] <= truth.high, plan
         assert truth.low <= found.upper[0], plan
 
@@ -252,7 +252,7 @@ def test_what_would_not_fit_into_memory_is_refused_at_once() -> None:
 def test_losses_of_w_far_below_the_grid_of_their_factor() -> None:
     """The central offset lifts a loss of W that alone would lie below the grid."""
     unit, double = (2.0, 0.11709465984652466), (2.0, 0.17877156924094736)
-    truth = divergence(2, [unit], double, 2.0, 0, 1, 0.0, tail=1e-12)
+    truth = divergence([unit], double, eps_central=2.0, x=0, x_prime=1, eps=0.0, tail=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     found = Protocol(Configuration.of(2, atoms, eps_central=2.0)).delta_of(
         Change(0, 1), 0.0, gap=0.01

@@ -155,7 +155,7 @@ def test_estimates_of_moves(top: int, share: float, mean: float) -> None:
     truth = protocol.delta(1.0, gap=1e-3)
     parts = [noise.parts[0] for noise in protocol.noises]
     x = np.log([[part.mean for part in parts], [part.r for part in parts]])
-    estimator = Estimator(protocol.workload, eps=1.0, delta=truth.enclosure.upper)
+    estimator = Estimator(protocol.view_pairs, eps=1.0, delta=truth.enclosure.upper)
     found = estimator.log_delta(x)
     worst = int(np.argmax(truth.lower))
     assert abs(found[worst] - np.log(truth.upper[worst])) < 0.03
