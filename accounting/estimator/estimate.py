@@ -143,8 +143,24 @@ class Estimator:
     """Estimates of log delta for pairs of views; of their noises only the number is used.
 
     Parameters are arrays (log mean, log r) of shape (2, noises); the noise of the central factor
-    also has the geometric part of the central noise.  ``delta`` is the value of interest: grids
-    are made for pairs near it.
+    also has the geometric part of the central noise.
+
+    Args:
+        view_pairs: What is compared, such as ``Protocol(...).view_pairs``.
+        eps: The eps of the estimates.
+        delta: The value of interest: grids are made for pairs near it.
+
+    Raises:
+        TooLarge: If eps leaves nothing to the atoms.
+
+    >>> import numpy as np
+    >>> from accounting import Configuration, NegativeBinomial, Protocol
+    >>> noise = NegativeBinomial.from_mean(mean=310.0, r=12.0)
+    >>> protocol = Protocol(Configuration.of(1, [((-1, 1), noise)], eps_central=0.9))
+    >>> estimator = Estimator(protocol.view_pairs, eps=1.0, delta=1e-6)
+    >>> estimate = np.exp(estimator.log_delta(np.log([[310.0], [12.0]])).max())
+    >>> bool(abs(estimate / protocol.delta(1.0).enclosure.upper - 1) < 0.05)
+    True
     """
 
     def __init__(self, view_pairs: ViewPairs, *, eps: float, delta: float) -> None:

@@ -38,8 +38,24 @@ def product_divergence(
 ) -> Enclosure:
     """d_eps(prod_i (D_i + shift_i) || prod_i D_i), the left side of the paper's refined lemma.
 
-    The enclosure has relative gap ``gap`` or width ``absolute``; if neither can be reached, the
-    error ``Undecided`` has the enclosure that was.
+    Args:
+        noises: The laws D_i.
+        shifts: One integer per noise.
+        eps: The eps of the divergence.
+        gap: Relative gap of the enclosure.
+        absolute: Width of the enclosure that is enough as well.
+
+    Returns:
+        An enclosure of the divergence.
+
+    Raises:
+        InvalidParameter: If the arguments do not fit together or are outside their domains.
+        Undecided: If neither accuracy can be reached; its text has the enclosure that was.
+
+    >>> from accounting import NegativeBinomial
+    >>> found = product_divergence([NegativeBinomial(30.0, 0.9)], [2], eps=0.3, gap=0.001)
+    >>> found.relative_gap <= 0.001
+    True
     """
     shift = _integers("shifts", shifts)
     if shift.ndim != 1 or len(shift) != len(noises):
@@ -66,7 +82,15 @@ def product_divergence(
 class LinearQueries:
     """Noise addition for a Q-linear query: every user holds one column of Q.
 
-    ``columns[j]`` is the vector that a user of type j adds; ``noises[i]`` protects entry i.
+    Attributes:
+        columns: ``columns[j]`` is the vector that a user of type j adds.
+        noises: ``noises[i]`` protects entry i of the sum.
+
+    >>> from accounting import NegativeBinomial
+    >>> queries = LinearQueries.of([[0, 0], [1, 2]], [NegativeBinomial(30.0, 0.9)] * 2)
+    >>> enclosure, worst, lower, upper = queries.delta(eps=0.3)
+    >>> lower.shape == upper.shape == (2,)
+    True
     """
 
     columns: IntArray
@@ -130,6 +154,21 @@ def composition_bound(
     mechanism is (eps_2, delta_2)-DP for the linear query [0 c_2 ... c_max], then the protocol is
     (eps* + eps_1 + eps_2, delta_1 + delta_2)-DP.  Both deltas are those of the exact divergences;
     the second one is the paper's refined lemma.
+
+    Args:
+        family: The atoms.
+        hat: The law of D-hat.
+        tilde: The law of D-tilde for every atom, {-1, +1} included.
+        eps_central: eps*, the eps of the central noise.
+        eps_1: The eps of the first condition.
+        eps_2: The eps of the second condition.
+        gap: Relative gap to which both deltas are evaluated.
+
+    Returns:
+        The bound and its two parts.
+
+    Raises:
+        InvalidParameter: If a number is outside its domain, or an atom has no noise.
     """
     eps_central = positive("eps_central", eps_central)
     eps_1, eps_2 = not_negative("eps_1", eps_1), not_negative("eps_2", eps_2)

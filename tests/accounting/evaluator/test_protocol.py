@@ -164,7 +164,7 @@ def test_one_sparse_changes() -> None:
     """Two coordinates: the pair (j, 0) times the pair (0, k); at most the sum at half eps."""
     atoms = [((-1, 1), NB(6.0, 0.93)), ((2, -1, -1), NB(6.0, 0.93))]
     protocol = Protocol(Configuration.of(2, atoms, eps_central=0.8))
-    found = protocol.sparse(1.2)
+    found = Protocol(Configuration.of(2, atoms, eps_central=0.8, dimension=2)).delta(1.2)
     half = protocol.delta(0.6).enclosure
     assert found.met
     assert found.enclosure.lower <= 2 * half.upper
