@@ -33,7 +33,7 @@ from paramsearch.certification.audit import mechanism_of
 from paramsearch.cli.app import app
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json, schema
 from paramsearch.parameters.words import claimed
-from paramsearch.report import report
+from paramsearch.report import page as report
 
 
 def bounds(small: Small, eps: float, releases: int) -> tuple[float, float, float, float]:

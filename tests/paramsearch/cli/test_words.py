@@ -27,7 +27,7 @@ from paramsearch.cli import audit_command, profile
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import claim
-from paramsearch.report import report
+from paramsearch.report import page as report
 from paramsearch.report.html import percent
 from paramsearch.report.sections import verdict_section
 

@@ -30,7 +30,7 @@ from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.report import report
+from paramsearch.report import page as report
 from paramsearch.report.charts import LARGEST_MAP, block_maximum, block_size, pair_map
 from paramsearch.report.html import atom_text, label, number
 
