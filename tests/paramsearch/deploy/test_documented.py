@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
+from documented import run_examples
 
 from paramsearch import deploy
 
@@ -27,9 +26,4 @@ def test_a_client_loads_no_proof_and_no_compiler() -> None:
 
 @pytest.mark.parametrize("name", deploy.__all__)
 def test_every_public_class_has_an_example_that_runs(name: str) -> None:
-    public = getattr(deploy, name)
-    module = import_module(public.__module__)
-    tests = doctest.DocTestFinder().find(public, name, module, vars(module))
-    assert any(test.examples for test in tests)
-    for test in tests:
-        assert not doctest.DocTestRunner().run(test).failed
+    assert run_examples(getattr(deploy, name))
