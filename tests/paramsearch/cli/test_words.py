@@ -125,8 +125,7 @@ def test_the_report_says_what_was_proved_at_the_claimed_eps() -> None:
     assert found.verdict == "certified"
     assert found.proof is not None
     upper = found.proof.enclosure.upper
-    question = (found.mechanism, found.eps, found.releases)
-    curve, pairs = report.curve(*question), report.pair_bounds(*question)
+    curve, pairs = report.curve(found), report.pair_bounds(found)
     assert curve is not None
     assert pairs is not None
     assert dict(curve)[found.eps].upper > found.delta  # what the page must not show
@@ -159,8 +158,8 @@ def test_every_eps_of_the_profile_is_the_one_that_was_asked_about(
             asked.append(at)
             return SimpleNamespace(enclosure=Enclosure(0.0, 1.0))
 
-    monkeypatch.setattr(report, "_evaluators", lambda *_: (Evaluator(),) * 2)
-    curve = report.curve(found.mechanism, eps, 1)
+    monkeypatch.setattr(report, "_evaluators", lambda *_, **__: (Evaluator(),) * 2)
+    curve = report.curve(replace(found, eps=eps))
     assert curve is not None
     assert [at for at, _ in curve] == asked == sorted(set(asked))
     assert eps in asked or eps == 1e-12
