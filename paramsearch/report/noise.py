@@ -135,7 +135,7 @@ def noise_section(document: Document, *, honest: float) -> Html:
     )
     if document.dimension > 1:
         note += (
-            f" Each of the {document.dimension:,} coordinates has all of this noise independently."
+            f" Each of the {document.dimension:,} coordinates has noise of its own."
         )
     if honest != 1:
         note += " This is the noise of all users; the proof counts on that of the honest ones only."

@@ -148,7 +148,7 @@ def _witness(audit: Audit) -> list[Html]:
     )
     holds: Html | str = "No ε was found that holds at this δ."
     if not audit.searched:
-        holds = "There was not enough time to find the ε that does hold at this δ."
+        holds = "The search for the ε that does hold at this δ ran out of time."
     if found is not None:
         holds = join(
             [
