@@ -134,9 +134,7 @@ def noise_section(document: Document, *, honest: float) -> Html:
         "compound Poisson events of the given rate. Point at a number for its exact value."
     )
     if document.dimension > 1:
-        note += (
-            f" Each of the {document.dimension:,} coordinates has noise of its own."
-        )
+        note += f" Each of the {document.dimension:,} coordinates has noise of its own."
     if honest != 1:
         note += " This is the noise of all users; the proof counts on that of the honest ones only."
     if more:

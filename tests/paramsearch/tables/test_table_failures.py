@@ -113,7 +113,7 @@ def test_foreign_and_damaged_files_are_named(table: Path, tmp_path: Path) -> Non
     (place / "files" / "2-1-1e-06-0.9.json").write_text("{}")
     done = run("table", tmp_path / "grid.toml", "-o", place)
     assert done.returncode == 2
-    assert "take the file away" in done.stderr
+    assert "remove the file" in done.stderr
 
 
 def test_a_stranger_that_comes_during_a_run_is_left_out_of_the_index(tmp_path: Path) -> None:
