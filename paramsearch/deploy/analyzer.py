@@ -200,7 +200,7 @@ class Analyzer:
                 new[i] = name not in self._seen
                 self._seen.add(name)
             except TypeError:
-                raise InvalidParameter(f"{name!r:.60} is no id: use numbers or texts") from None
+                raise InvalidParameter(f"{name!r:.60} is not an id: use numbers or texts") from None
         again = int(np.count_nonzero(~new))
         if again and self.strict:
             raise InvalidParameter(f"the message {ids[int(np.argmin(new))]!r:.60} comes twice")
@@ -369,7 +369,7 @@ def _as_double(p: Fraction) -> float:
 def most_messages(file: ParameterFile, users: int) -> int:
     """A number of messages that this number of users exceeds with probability below 1e-9.
 
-    Every user sends at most one message besides the noise.  An atom with |s| elements contributes
+    Every user sends the noise and at most one message more.  An atom with |s| elements contributes
     |s| times a negative binomial, bounded by its moment generating function.
     """
     share = users / file.problem.n * file.dimension

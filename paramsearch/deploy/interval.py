@@ -8,7 +8,7 @@ are log-concave, and so is the law of the difference.  The noise of further user
 Z, and among all windows of 2 t + 1 integers the one around 0 has the greatest probability.  So an
 interval for m users covers for every smaller number: the one for all participants covers whether
 all of them add their noise, only the honest fraction, or fewer.  By symmetry P(Z > t) increases
-with R, too, for every t >= 0.
+with R as well, for every t >= 0.
 
 *By convolution.*  P(Z > t) = sum_k p(k) P(z+ > k + t).  The masses are products of the ratios
 p(k+1) / p(k) = q (R + k) / (k + 1), divided by their sum.  What is left out on either side is at
@@ -30,7 +30,7 @@ x.  The smaller of the two bounds is V(x).
 On a grid of steps B, with s = SB, P(|Z + w| > s) is at most P(Z > (S-i-1) B) + P(Z > (S+i) B) for
 |w| in (iB, (i+1)B] and i < S, and at most 1 beyond.  Let G_i be the largest of these bounds up to
 i, and G_S = 1.  Then P(|Z + W| > s) <= G_0 + sum over i of (G_i - G_(i-1)) V(iB).  The tails are at
-t >= 0, so here, too, the interval covers for every smaller number of users.  It is at most a few
+t >= 0, so here as well the interval covers for every smaller number of users.  It is at most a few
 percent longer than the one for values halfway between steps.
 """
 

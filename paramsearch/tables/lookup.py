@@ -36,7 +36,7 @@ _LESS_ERROR = 0.999
 
 
 @dataclass(frozen=True)
-class _Requirement:
+class Requirement:
     """A bound of a query on one column of the index: an upper bound, or a lower one."""
 
     column: str
@@ -84,9 +84,9 @@ class Query(Problem):
             object.__setattr__(self, "max_rmse", positive("max rmse", self.max_rmse))
         one_of("objective", self.objective, get_args(Objective))
 
-    def requirements(self) -> Iterator[_Requirement]:
+    def requirements(self) -> Iterator[Requirement]:
         """What a row of the index has to meet."""
-        yield _Requirement(
+        yield Requirement(
             "max_value",
             self.max_value,
             asked=f"max_value = {self.max_value:,}",
@@ -95,10 +95,10 @@ class Query(Problem):
         )
         for name, bound in (("eps", self.eps), ("delta", self.delta)):
             asked = f"{name} = {exactly(bound)}"
-            yield _Requirement(name, bound, asked=asked, extreme=f"smallest {name}")
+            yield Requirement(name, bound, asked=asked, extreme=f"smallest {name}")
         if self.max_rmse is not None:
             asked = f"max rmse = {self.max_rmse}"
-            yield _Requirement("rmse", self.max_rmse, asked=asked, extreme="smallest RMSE")
+            yield Requirement("rmse", self.max_rmse, asked=asked, extreme="smallest RMSE")
 
     def served_by(self, row: Row) -> bool:
         """Whether the file of a row has at least this privacy and at most this error."""

@@ -160,7 +160,7 @@ def test_files_of_messages(tmp_path: Path) -> None:
     pq.write_table(huge, tmp_path / "huge.parquet")
     ((portion, ids),) = portions(tmp_path / "huge.parquet")
     assert portion.tolist() == [0, -1, 1 << 62]
-    with pytest.raises(InvalidParameter, match="no id"):
+    with pytest.raises(InvalidParameter, match="not an id"):
         Analyzer(file()).add(portion, ids)
     (tmp_path / "two.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InvalidParameter, match="symbol"):
