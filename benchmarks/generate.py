@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accounting.model.problem import Problem
-from paramsearch.comparison import name_of
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.target import Target
+from paramsearch.tables.grid import Cell
 
 EPS, DELTA, N = 1.0, 1e-6, 1_000_000
 WITHIN = {(1, 0.9): 5, (2, 0.9): 5, (5, 0.9): 20, (10, 0.9): 40, (20, 0.9): 120, (50, 0.9): 300,
@@ -90,7 +90,7 @@ def run(key: Key, keep: Path | None = None) -> Result:
         seconds = time.perf_counter() - begun
         data = json.loads(file.read_text())
         if keep is not None:
-            shutil.copy(file, keep / name_of(max_value, EPS, DELTA, fraction))
+            shutil.copy(file, keep / f"{Cell(max_value, EPS, DELTA, fraction).name}.json")
     proved = [
         line.split("proved for ")[1] for line in done.stdout.splitlines() if "proved f" in line
     ]

@@ -1,4 +1,4 @@
-"""Everything side by side: the protocol in three versions, and what it is compared with."""
+"""The protocol with certified and with published noise, beside the mechanisms it competes with."""
 
 from __future__ import annotations
 
@@ -29,25 +29,24 @@ from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
 from paramsearch.tables.grid import Cell
 
-OURS = "correlated noise, ours"
 
-
-def ours(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
-    """The noise of a file does not depend on n."""
+def certified_noise(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
+    """The protocol with the noise of a certified file, which serves any n."""
     atoms = tuple((entry.atom, entry.r, float(Fraction(entry.p))) for entry in file.atoms)
     return CorrelatedNoise(
         problem,
         atoms,
-        file.central.eps_central,
-        file.cost.bits_per_message,
-        OURS,
-        "(eps, delta), certified",
+        eps_central=file.central.eps_central,
+        bits_per_message=file.cost.bits_per_message,
+        name="correlated noise, ours",
+        guarantee="(eps, delta), certified",
     )
 
 
-def of_the_paper(problem: Problem, fraction: float) -> Iterator[CorrelatedNoise]:
-    """By its theorem, and by its refined bound with the program's t'."""
-    target = Target(problem, fraction * problem.eps)
+def published_noise(problem: Problem, *, central_fraction: float) -> Iterator[CorrelatedNoise]:
+    """The protocol with the paper's noise: by its theorem, and by its refined bound with the t' of
+    the dominance program."""
+    target = Target(problem, central_fraction * problem.eps)
     yield _published(problem, paper.theorem(target), "correlated noise, paper's theorem")
     proposal = paper.refined(target, t_prime=_t_prime(problem.max_value))
     yield _published(problem, proposal, "correlated noise, paper's refined")
@@ -55,7 +54,7 @@ def of_the_paper(problem: Problem, fraction: float) -> Iterator[CorrelatedNoise]
 
 @cache
 def _t_prime(max_value: int) -> FloatArray:
-    """Of the paper's family, which is that of max_value alone."""
+    """The t' of the paper's family, which depends on max_value only."""
     return dominance(halves(max_value)).t_prime
 
 
@@ -64,16 +63,24 @@ def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoi
     used |= set(range(1, problem.max_value + 1))
     bits = bits_per_message(len(used))  # at most the ceil(log2(max_value)) + 1 of the paper
     if problem.max_value == 1:
-        name = "Ghazi et al. 2020"  # the case of max_value 1 is theirs
+        name = "Ghazi et al. 2020"  # they published the case of max_value 1
     return CorrelatedNoise(
-        problem, proposal.atoms, proposal.eps_central, bits, name, "(eps, delta), as published"
+        problem,
+        proposal.atoms,
+        eps_central=proposal.eps_central,
+        bits_per_message=bits,
+        name=name,
+        guarantee="(eps, delta), as published",
     )
 
 
-def everything(
-    problem: Problem, file: ParameterFile | None = None, fraction: float = 0.9
+def all_mechanisms(
+    problem: Problem, *, file: ParameterFile | None = None, central_fraction: float = 0.9
 ) -> Iterator[Baseline]:
-    """All of them, ours last; one of the paper's two where they are the same."""
+    """All mechanisms for a problem, that of the certified file last.
+
+    The paper's two versions of the protocol are one if max_value is 1.
+    """
     yield from (
         NonPrivate(problem),
         DiscreteLaplace(problem),
@@ -82,25 +89,19 @@ def everything(
         FragmentedRappor(problem),
         RandomizedResponse(problem),
     )
-    published = list(of_the_paper(problem, fraction))
+    published = list(published_noise(problem, central_fraction=central_fraction))
     yield from published[:1] if problem.max_value == 1 else published
     if file is not None:
-        yield ours(problem, file)
+        yield certified_noise(problem, file)
 
 
 @cache
-def shipped(max_value: int, eps: float, delta: float, fraction: float) -> ParameterFile | None:
-    """The precomputed file of a problem, if the package has it."""
-    place = (
-        resources.files("paramsearch") / "data" / "files" / name_of(max_value, eps, delta, fraction)
-    )
-    if not place.is_file():
+def shipped_file(
+    *, max_value: int, eps: float, delta: float, central_fraction: float
+) -> ParameterFile | None:
+    """The file of a problem in the table that comes with this package; None if there is none."""
+    cell = Cell(max_value, eps, delta, central_fraction)
+    path = resources.files("paramsearch") / "data" / "files" / f"{cell.name}.json"
+    if not path.is_file():
         return None
-    return from_json(
-        strict_json.parse(place.read_text("utf-8"), source=place.name), source=place.name
-    )
-
-
-def name_of(max_value: int, eps: float, delta: float, fraction: float) -> str:
-    """As in a table."""
-    return Cell(max_value, eps, delta, fraction).name + ".json"
+    return from_json(strict_json.parse(path.read_text("utf-8"), source=path.name), source=path.name)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from scipy import stats
@@ -56,6 +56,7 @@ def binomial(n: int, f: float) -> tuple[FloatArray, FloatArray]:
     return a, np.asarray(stats.binom.pmf(a, n, f))
 
 
+@cache
 def flip_probability(n: int, eps: float, delta: float) -> float:
     """The smallest f that passes, to a relative 1e-12; the divergence decreases in f."""
     low, high = 1e-6 / n, 0.5

@@ -37,7 +37,8 @@ from accounting.baselines import (
 from accounting.baselines.interface import value_bits
 from accounting.model.problem import Problem
 from paramsearch import Request, generate, save
-from paramsearch.comparison import name_of, of_the_paper, ours, shipped
+from paramsearch.comparison import certified_noise, published_noise, shipped_file
+from paramsearch.tables.grid import Cell
 
 DATA = Path(__file__).parents[2] / "paramsearch" / "data" / "files"
 SIZES = (1, 2, 5, 10, 20, 50, 100)
@@ -71,7 +72,7 @@ def recompute(again: bool) -> None:
     """Make the files that are missing, or all."""
     DATA.mkdir(parents=True, exist_ok=True)
     for problem in wanted():
-        path = DATA / name_of(*problem)
+        path = DATA / f"{Cell(*problem).name}.json"
         if path.exists() and not again:
             continue
         max_value, eps, delta, fraction = problem
@@ -86,14 +87,19 @@ def recompute(again: bool) -> None:
         made = generate(request)
         save(made.file, path)
         print(f"{path.name}: {made.file.cost.noise_messages:,.0f} noise messages", flush=True)
-    shipped.cache_clear()
+    shipped_file.cache_clear()
 
 
 def lines(problem: Problem, fraction: float = 0.9) -> list[Baseline]:
     """What the paper's figures show, and ours."""
-    file = shipped(problem.max_value, problem.eps, problem.delta, fraction)
+    file = shipped_file(
+        max_value=problem.max_value,
+        eps=problem.eps,
+        delta=problem.delta,
+        central_fraction=fraction,
+    )
     assert file is not None, f"no file for {problem}; --recompute makes it"
-    published = list(of_the_paper(problem, fraction))
+    published = list(published_noise(problem, central_fraction=fraction))
     if problem.max_value == 1:  # there the theorem is that of Ghazi et al. 2020, the same twice
         names = ("correlated noise, paper's theorem", "correlated noise, paper's refined")
         published = [_renamed(line, name) for line, name in zip(published, names, strict=True)]
@@ -103,7 +109,7 @@ def lines(problem: Problem, fraction: float = 0.9) -> list[Baseline]:
         SplitAndMix(problem),
         FragmentedRappor(problem),
         *published,
-        ours(problem, file),
+        certified_noise(problem, file),
     ]
 
 
@@ -276,10 +282,11 @@ def report(folder: Path, ratio: float, overhead: dict[str, list[float]]) -> str:
         for k in (4, 5, 6, 7)
     ]
     large, small = (root(FragmentedRappor(_problem(10**6, k))) for k in (200, 50))
-    file = shipped(200, 1.0, 1e-6, RENT_FRACTION)
+    file = shipped_file(max_value=200, eps=1.0, delta=1e-6, central_fraction=RENT_FRACTION)
     assert file is not None
     problem = Problem(n=RENTS, eps=1.0, delta=1e-6, max_value=200)
-    noise = next(line for line in of_the_paper(problem, 0.1) if "refined" in line.name)
+    published = published_noise(problem, central_fraction=0.1)
+    noise = next(line for line in published if "refined" in line.name)
     rows = [
         ("refined: bit overhead at Δ = 20 under 20%", f"{100 * refined[20]:.1f}%"),
         ("refined: bit overhead at Δ = 200 under 60%", f"{100 * refined[200]:.1f}%"),

@@ -67,10 +67,10 @@ def run_audit(
         except AccountingError as error:
             raise type(error)(f"{path}: {error}") from error
         if report is not None:
-            from paramsearch.report import report as reports
+            from paramsearch.report import page
 
             say("writing the report")
-            reports.write(report, found, document, source=path.name, signature=signed, progress=say)
+            page.write(report, found, document, source=path.name, signature=signed, progress=say)
     if as_json:
         print(json.dumps(_machine(found, document, signed), allow_nan=False))
     else:

@@ -13,7 +13,7 @@ from accounting.base.enclosure import exactly
 from accounting.baselines import Baseline, NonPrivate
 from accounting.model.problem import Problem
 from paramsearch.cli.display import progress
-from paramsearch.comparison import everything, shipped
+from paramsearch.comparison import all_mechanisms, shipped_file
 from paramsearch.files import check_writable, write_atomically
 from paramsearch.generation.generate import generate
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -36,7 +36,8 @@ def run_compare(
     with progress("compare") as say:
         file = _file(problem, fraction, tries, say)
         say("the other mechanisms")
-        rows = [_row(baseline) for baseline in everything(problem, file, fraction)]
+        mechanisms = all_mechanisms(problem, file=file, central_fraction=fraction)
+        rows = [_row(baseline) for baseline in mechanisms]
     if plot is not None:
         _draw(plot, problem, rows)
     if as_json:
@@ -48,7 +49,12 @@ def run_compare(
 
 def _file(problem: Problem, fraction: float, tries: int, say: Any) -> ParameterFile:
     """Shipped with the package, or made now."""
-    known = shipped(problem.max_value, problem.eps, problem.delta, fraction)
+    known = shipped_file(
+        max_value=problem.max_value,
+        eps=problem.eps,
+        delta=problem.delta,
+        central_fraction=fraction,
+    )
     if known is not None:
         return known
     request = Request(

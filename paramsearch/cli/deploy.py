@@ -135,7 +135,7 @@ def simulate(
             users=users,
             values=cast("simulation.Values", values),
             runs=runs,
-            way=cast("simulation.Way", path),
+            way=cast("simulation.SamplingPath", path),
             honest=honest,
             seed=seed,
             allow_few=allow_few,

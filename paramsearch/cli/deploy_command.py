@@ -19,7 +19,14 @@ from paramsearch.cli.display import Fact, progress, show
 from paramsearch.deploy import Analyzer, Estimate, RandomizedReals, Randomizer
 from paramsearch.deploy.message_files import bounded_lines, portions, standard_input
 from paramsearch.deploy.participation import too_few_users
-from paramsearch.deploy.simulate import Comparison, Outcome, Plan, Values, Way, simulate
+from paramsearch.deploy.simulate import (
+    MeasuredMean,
+    SamplingPath,
+    Simulation,
+    SimulationResult,
+    Values,
+    simulate,
+)
 from paramsearch.parameters.parameter_file import load
 
 _SHOWN = 10
@@ -208,7 +215,7 @@ def run_simulate(
     users: int | None,
     values: Values,
     runs: int,
-    way: Way,
+    way: SamplingPath,
     honest: float,
     seed: int,
     allow_few: bool,
@@ -218,7 +225,16 @@ def run_simulate(
     with _answering(as_json):
         file = load(path)
         count = file.problem.n if users is None else users
-        plan = Plan(file, count, values, runs, seed, way, honest, allow_few)
+        plan = Simulation(
+            file=file,
+            users=count,
+            values=values,
+            runs=runs,
+            seed=seed,
+            path=way,
+            honest=honest,
+            allow_few=allow_few,
+        )
         with progress("simulating") as say:
             outcome = simulate(plan, say)
     if as_json:
@@ -228,15 +244,15 @@ def run_simulate(
     return 0
 
 
-def _measured(outcome: Outcome) -> dict[str, Any]:
-    def numbers(found: Comparison) -> dict[str, float]:
+def _measured(outcome: SimulationResult) -> dict[str, Any]:
+    def numbers(found: MeasuredMean) -> dict[str, float]:
         return {
             "measured": found.measured,
             "expected": found.expected,
             "standard_error": found.standard_error,
         }
 
-    plan = outcome.plan
+    plan = outcome.simulation
     return {
         "users": plan.users,
         "runs": plan.runs,
@@ -252,10 +268,10 @@ def _measured(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _simulated(outcome: Outcome) -> Iterator[Fact]:
-    plan = outcome.plan
+def _simulated(outcome: SimulationResult) -> Iterator[Fact]:
+    plan = outcome.simulation
 
-    def compared(found: Comparison, scale: float) -> str:
+    def compared(found: MeasuredMean, scale: float) -> str:
         return (
             f"{found.measured / scale:.8g}, expected {found.expected / scale:.8g} "
             f"({found.deviation:+.2g} standard errors)"

@@ -21,11 +21,11 @@ from accounting.model.proof_types import Tier
 from paramsearch.cli.display import Fact, progress, show
 from paramsearch.files import check_writable
 from paramsearch.parameters.parameter_file import save
-from paramsearch.tables.grid import Cell, harder
+from paramsearch.tables.grid import Cell, harder_neighbors
 from paramsearch.tables.index import FILES, Row
 from paramsearch.tables.lookup import Found, Query, Table
 from paramsearch.tables.pools import LocalPool
-from paramsearch.tables.worker import Check, Verdict, check
+from paramsearch.tables.worker import AuditJob, AuditResult, run_audit
 
 _SHOWN = 4
 """Dearer files with less error that are mentioned."""
@@ -135,27 +135,27 @@ def run_audit_table(
     return 3 if counts["undecided"] else 0
 
 
-def _verdicts(table: Table, rows: list[Row], tier: Tier, say: Any) -> Iterator[Verdict]:
+def _verdicts(table: Table, rows: list[Row], tier: Tier, say: Any) -> Iterator[AuditResult]:
     with closing(LocalPool()) as pool:
-        jobs: dict[Future[Verdict], str] = {}
+        jobs: dict[Future[AuditResult], str] = {}
         for row in rows:
             try:
                 text = read_text(table.path / row.file)
             except InvalidConfiguration as error:
-                yield Verdict(row.file, "changed", str(error))
+                yield AuditResult(row.file, "changed", str(error))
                 continue
-            jobs[pool.submit(check, Check(row, text, tier))] = row.file
+            jobs[pool.submit(run_audit, AuditJob(row, text, tier))] = row.file
         for done, job in enumerate(as_completed(jobs), 1):
             try:
                 verdict = job.result()
             except BrokenExecutor:
-                verdict = Verdict(jobs[job], "undecided", "a process was killed; run it again")
+                verdict = AuditResult(jobs[job], "undecided", "a process was killed; run it again")
             say(f"{done} of {len(jobs)}, {verdict.name}: {verdict.verdict}")
             yield verdict
 
 
 def _verdict_facts(
-    table: Table, counts: Counter[str], bad: list[Verdict], dear: list[str], seconds: float
+    table: Table, counts: Counter[str], bad: list[AuditResult], dear: list[str], seconds: float
 ) -> Iterator[Fact]:
     total = counts.total()
     style = "bold red" if bad else "bold green"
@@ -177,6 +177,6 @@ def dearer(rows: tuple[Row, ...], tolerance: float) -> Iterator[tuple[Cell, Cell
         Cell(row.max_value, row.eps, row.delta, row.central_fraction): row.noise_messages
         for row in rows
     }
-    for cell, other in harder(cost):
+    for cell, other in harder_neighbors(cost):
         if cost[cell] > cost[other] * (1 + tolerance):
             yield cell, other

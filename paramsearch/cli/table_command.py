@@ -14,7 +14,7 @@ from pathlib import Path
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import whole
 from paramsearch.cli.display import Fact, show
-from paramsearch.tables.filler import Event, Filling, Summary
+from paramsearch.tables.filler import Event, Filler, Summary
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid
 from paramsearch.tables.pools import DaskPool, LocalPool, Pool
@@ -45,8 +45,8 @@ def run_table(
         closing(Folder(output, problems)) as folder,
         _progress(folder) as (report, say),
     ):
-        summary = Filling(folder, pool, retry=retry, on_event=report, progress=say).run()
-        strangers = list(folder.strangers.values())
+        summary = Filler(folder, pool, retry=retry, on_event=report, progress=say).run()
+        strangers = list(folder.invalid_files.values())
     seconds = time.monotonic() - begun
     if as_json:
         print(json.dumps({"table": str(output), "seconds": seconds, **asdict(summary)}))

@@ -1,4 +1,4 @@
-"""The protocol itself, run from a certified parameter file."""
+"""The protocol itself, run from a certified parameter file: randomizers and the analyzer."""
 
 from paramsearch.deploy.analyzer import Analyzer, Estimate, NotMessages
 from paramsearch.deploy.bits import BitSource, SeededBits, SystemBits, Tape

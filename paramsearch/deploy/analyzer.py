@@ -1,7 +1,7 @@
 """The analyzer: from the shuffled messages of all users to an estimate, in one pass.
 
-The sum of the messages is the sum of the values plus z+ - z-, two negative binomials, whatever the
-other noise was: it sums to zero.  Memory does not grow with the messages.
+The sum of the messages is the sum of the values plus z+ - z-, a difference of two negative
+binomials; all other noise sums to zero.  Memory does not grow with the number of messages.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.validation import probability, real, whole
 from paramsearch.deploy.codec import Codec
-from paramsearch.deploy.interval import CentralNoise, reach
+from paramsearch.deploy.interval import CentralTails, half_width
+from paramsearch.deploy.noise_terms import noise_terms
 from paramsearch.deploy.participation import (
-    IMPLAUSIBLE,
+    FALSE_ALARM,
+    check_enough,
     only_noise,
-    refuse,
     too_few_messages,
     too_few_users,
 )
@@ -30,30 +31,61 @@ from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
 _CHUNK = 1 << 16
-_LARGEST_TABLE = 1 << 14
-"""Symbols up to which each is counted; beyond it values are added up."""
+"""Number of messages processed at a time."""
+_MOST_COUNTED = 1 << 14
+"""Largest number of symbols for which each symbol is counted; otherwise values are added up."""
 _LARGEST_DIMENSION = 1 << 27
 _EXACT_DOUBLES = 1 << 53
-_LARGEST_STEPS = 1 << 62
+"""Integers up to this are doubles."""
+_LARGEST_INTEGER = 1 << 62
+"""Integers up to this are added without overflow."""
 
 
 class NotMessages(AccountingError):
-    """Most of what was to be analyzed are no symbols of the file."""
+    """Most of the messages are not symbols of the file.
+
+    >>> from importlib import resources
+    >>> from paramsearch import load
+    >>> files = resources.files("paramsearch") / "data" / "files"
+    >>> analyzer = Analyzer(load(files / "1-1-1e-06-0.9.json"))
+    >>> analyzer.add([7, 1, 8])
+    >>> try:
+    ...     analyzer.result()
+    ... except NotMessages as error:
+    ...     print(str(error).split(";")[0])
+    the messages: 2 of 3 are not symbols of the parameter file, 0..1
+    """
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """``value`` is the sum, or one for each coordinate; the interval contains the truth with at
-    least the probability ``confidence``, of each coordinate.
+    """An estimate of the sum of all values, with a confidence interval for each coordinate.
 
-    The interval and the standard deviation are those of all ``users`` of the analyzer adding their
-    noise.  With less noise the error is smaller, so the interval covers for every participation up
-    to that: all of them, the file's honest fraction, or fewer (``interval.py`` proves it).  It is
-    the shortest such interval of whole steps for integers and vectors.  For real values it covers
-    whatever they are, and counts the rounding of all users.
+    The interval and the standard deviation assume that all ``users`` of the analyzer add their
+    noise.  With less noise the error is smaller, so the interval also covers if only the file's
+    honest fraction of them does, or fewer (``interval.py`` has the proof).  For integers and
+    vectors it is the shortest such interval of whole steps.  For real values it covers whatever
+    they are, and includes the rounding of all users.
 
-    ``rejected`` symbols were none of the file's, ``duplicates`` had an id again.  ``implausible``
-    says what is wrong with the number of messages or users, if anything.
+    Attributes:
+        value: The estimated sum of each coordinate; integers and real values have one coordinate.
+        standard_deviation: Standard deviation of each coordinate.
+        lower: Lower ends of the intervals.
+        upper: Upper ends of the intervals.
+        confidence: Least probability with which an interval contains the true sum.
+        messages: Number of messages that were added up.
+        rejected: Number of messages that are not symbols of the file.
+        duplicates: Number of messages left out because their id had been seen before.
+        implausible: What is wrong with the number of messages or users; None if nothing is.
+
+    >>> from importlib import resources
+    >>> from paramsearch import load
+    >>> files = resources.files("paramsearch") / "data" / "files"
+    >>> analyzer = Analyzer(load(files / "1-1-1e-06-0.9.json"))
+    >>> analyzer.add([0] * 251_000 + [1] * 1_000)  # the symbols of 1 and -1
+    >>> estimate = analyzer.result(confidence=0.95)
+    >>> estimate.value.tolist(), estimate.lower.tolist(), estimate.upper.tolist()
+    ([250000.0], [249997.0], [250003.0])
     """
 
     value: FloatArray
@@ -68,13 +100,38 @@ class Estimate:
 
 
 class Analyzer:
-    """Add messages in any portions, then ask for the result.
+    """Adds up messages, in portions of any size, and estimates the sum of the users' values.
 
-    With ``strict`` the first symbol that is none of the file's is an error.  For real values give
-    the range [low, high].  ``users`` is how many took part, by default the file's n: more of them
-    bring more noise, and fewer than the certificate needs are an error (``TooFew``).  So are fewer
-    messages than those users send with probability 1 - 1e-9.  ``allow_few`` makes it a remark in
-    the result: the values of those who took part have less protection than the file says, or none.
+    Args:
+        file: The parameter file that the users' randomizers have.
+        users: Number of users who took part, by default the file's n; more users add more noise.
+        low: For real values, the lower end of their range.
+        high: For real values, the upper end of their range.
+        strict: Make the first message that is not a symbol of the file an error, and the first
+            duplicate id.
+        allow_few: Accept fewer users than the certificate needs, or fewer messages than these send
+            with probability 1 - 1e-9, and say so in the result.  The values of those who took part
+            then have less protection than the file promises, or none.
+
+    Attributes:
+        messages: Number of messages added so far.
+        rejected: Number of messages so far that are not symbols of the file.
+        duplicates: Number of messages so far whose id had been seen before.
+
+    Raises:
+        TooFew: If there are fewer users than the certificate needs.
+        InvalidParameter: If the range is not one, or the dimension is too large.
+
+    >>> from importlib import resources
+    >>> from paramsearch import load
+    >>> from paramsearch.deploy import Randomizer, SeededBits
+    >>> files = resources.files("paramsearch") / "data" / "files"
+    >>> file = load(files / "5-1-1e-06-0.9.json")
+    >>> randomizer = Randomizer(file, SeededBits(1), not_private=True)
+    >>> analyzer = Analyzer(file)
+    >>> analyzer.add(randomizer.batch([2] * file.problem.n).symbols)
+    >>> analyzer.result().value.tolist()  # the true sum is 2,000,000
+    [2000006.0]
     """
 
     def __init__(
@@ -91,49 +148,59 @@ class Analyzer:
         self.file, self.strict, self.allow_few = file, strict, allow_few
         self.codec = Codec.of(file)
         self.users = file.problem.n if users is None else whole("users", users, least=1)
-        refuse(too_few_users(file, self.users), allowed=allow_few)
+        check_enough(too_few_users(file, self.users), allowed=allow_few)
         if file.dimension > _LARGEST_DIMENSION:
             raise InvalidParameter(
-                f"dimension = {file.dimension:,} needs a sum for each coordinate in memory; up to "
-                f"{_LARGEST_DIMENSION:,} are possible"
+                f"dimension = {file.dimension:,} is too large: the sums of at most "
+                f"{_LARGEST_DIMENSION:,} coordinates are kept in memory"
             )
-        self._scale, self._offset, self.reals = _affine(file, low, high, self.users)
+        self.reals = low is not None or high is not None
+        self._step, self._offset = Fraction(1), Fraction(0)
+        if self.reals:
+            self._step = _step(file, low, high)
+            self._offset = Fraction(low or 0) * self.users
         self.messages = self.rejected = self.duplicates = 0
-        size = len(self.codec.alphabet)
         self._values = np.array(self.codec.alphabet, np.int64)
-        tabled = self.codec.symbols <= _LARGEST_TABLE
-        self._counts = np.zeros(self.codec.symbols if tabled else 0, np.int64)
-        self._sums = np.zeros(0 if tabled else self.codec.dimension, np.int64)
         self._only_noise = np.array([only_noise(file, value) for value in file.alphabet])
-        self._noise_beside_counts = 0
-        self._alphabet = size
+        counted = self.codec.symbols <= _MOST_COUNTED
+        self._counts = np.zeros(self.codec.symbols if counted else 0, np.int64)
+        self._sums = np.zeros(0 if counted else self.codec.dimension, np.int64)
+        self._uncounted_noise = 0
         self._seen: set[object] = set()
 
     def add(self, symbols: Iterable[int] | IntArray, ids: Sequence[object] | None = None) -> None:
-        """More messages: numbers in any iterable, or an array of integers.
+        """Add more messages.
 
-        Messages are anonymous, so that a copy cannot be told from another user's message; where
-        the transport gives every message an id, ``ids`` does that, at the price of a set in memory.
+        Args:
+            symbols: The messages: integers, or an array of integers.
+            ids: An id for each message, where the transport provides one; None or "" for none.
+                Messages are anonymous, so only an id distinguishes a duplicate from another user's
+                message.  All ids are kept in memory.
+
+        Raises:
+            InvalidParameter: If a message is not an integer, an id is not hashable, or their
+                numbers differ; with ``strict``, also if a message is not a symbol of the file or
+                has the id of another one.
         """
         if ids is not None:
             portions = list(_chunks(symbols))
             given = np.concatenate(portions) if portions else np.zeros(0, np.int64)
-            symbols = self._first_only(given, ids)
+            symbols = self._without_duplicates(given, ids)
         for chunk in _chunks(symbols):
             self._add(chunk)
 
-    def _first_only(self, symbols: IntArray, ids: Sequence[object]) -> IntArray:
+    def _without_duplicates(self, symbols: IntArray, ids: Sequence[object]) -> IntArray:
         if len(ids) != len(symbols):
             raise InvalidParameter(f"{len(symbols):,} messages have {len(ids):,} ids")
         new = np.ones(len(symbols), bool)
         for i, name in enumerate(ids):
             if name is None or name == "":
-                continue  # without an id, nothing can be said
+                continue
             try:
                 new[i] = name not in self._seen
                 self._seen.add(name)
             except TypeError:
-                raise InvalidParameter(f"{name!r:.60} is no id: take numbers or texts") from None
+                raise InvalidParameter(f"{name!r:.60} is not an id: use numbers or texts") from None
         again = int(np.count_nonzero(~new))
         if again and self.strict:
             raise InvalidParameter(f"the message {ids[int(np.argmin(new))]!r:.60} comes twice")
@@ -157,13 +224,13 @@ class Analyzer:
         if len(self._counts):
             self._counts += np.bincount(symbols, minlength=self.codec.symbols)
         else:
-            coordinate, index = np.divmod(symbols, self._alphabet)
+            coordinate, index = np.divmod(symbols, len(self.codec.alphabet))
             np.add.at(self._sums, coordinate, self._values[index])
-            self._noise_beside_counts += int(np.count_nonzero(self._only_noise[index]))
+            self._uncounted_noise += int(np.count_nonzero(self._only_noise[index]))
 
     @property
     def sums(self) -> IntArray:
-        """The sum of the messages, of every coordinate."""
+        """The sum of the messages of every coordinate."""
         if not len(self._counts):
             return self._sums
         found: IntArray = self._counts.reshape(self.codec.dimension, -1) @ self._values
@@ -171,31 +238,40 @@ class Analyzer:
 
     @property
     def noise_messages(self) -> int:
-        """Messages such as no value is sent as, only noise."""
+        """Number of messages whose value no user's input is sent as, only noise."""
         if not len(self._counts):
-            return self._noise_beside_counts
+            return self._uncounted_noise
         return int(self._counts.reshape(self.codec.dimension, -1).sum(axis=0) @ self._only_noise)
 
     def result(self, confidence: float = 0.95) -> Estimate:
-        """The estimate; messages may still be added afterwards.
+        """Estimate the sum from the messages so far; more may be added afterwards.
 
-        ``TooFew`` messages, and more rejected ones than others (``NotMessages``), are errors.
+        Args:
+            confidence: Probability with which each interval has to contain the true sum.
+
+        Returns:
+            The estimate with its confidence interval.
+
+        Raises:
+            TooFew: If there are implausibly few messages, unless ``allow_few``.
+            NotMessages: If more messages were rejected than not.
+            InvalidParameter: If the confidence is not a probability, or the result overflows.
         """
         miss = math.nextafter(1 - probability("confidence", confidence), 0)
         self.require_messages("the messages")
         few = too_few_users(self.file, self.users) or too_few_messages(
             self.file, total=self.messages, noise=self.noise_messages
         )
-        refuse(few, allowed=self.allow_few)
+        check_enough(few, allowed=self.allow_few)
         rounded = self.users if self.reals else 0
-        steps = reach(CentralNoise(self.file, self.users), miss, rounded=rounded)
-        share = self.users / self.file.problem.n  # of the noise
-        deviation = float(self._scale) * math.sqrt(self.file.error.mse * share + rounded / 4)
+        steps = half_width(CentralTails(self.file, self.users), miss, rounded=rounded)
+        share = self.users / self.file.problem.n  # of the file's noise
+        deviation = float(self._step) * math.sqrt(self.file.error.mse * share + rounded / 4)
         return Estimate(
-            value=self._located(0),
+            value=self._shifted(0),
             standard_deviation=deviation,
-            lower=self._located(-steps),
-            upper=self._located(steps),
+            lower=self._shifted(-steps),
+            upper=self._shifted(steps),
             confidence=confidence,
             messages=self.messages,
             rejected=self.rejected,
@@ -204,48 +280,53 @@ class Analyzer:
         )
 
     def require_messages(self, source: str, *, read: int = 0, rejected: int = 0) -> None:
-        """An error if more were rejected than not, since that many were read and rejected."""
+        """Check that most messages are symbols of the file.
+
+        Args:
+            source: Where the messages come from, for the error message.
+            read: Number of messages that had been added before this source.
+            rejected: Number of messages that had been rejected before this source.
+
+        Raises:
+            NotMessages: If more messages of this source were rejected than not.
+        """
         new, wrong = self.messages - read, self.rejected - rejected
         if wrong > new:
             raise NotMessages(
-                f"{source}: {wrong:,} of {new + wrong:,} are no symbols of the parameter file, "
-                f"0..{self.codec.symbols - 1}; are these messages, and made with this file?"
+                f"{source}: {wrong:,} of {new + wrong:,} are not symbols of the parameter "
+                f"file, 0..{self.codec.symbols - 1}; were these messages made with this file?"
             )
 
-    def _located(self, steps: int) -> FloatArray:
-        """Where the sums are that many steps further, rounded outwards; 0 is the estimate."""
+    def _shifted(self, steps: int) -> FloatArray:
+        """The estimate shifted by this number of steps, rounded away from the estimate."""
         outside = math.copysign(math.inf, steps)
         if not self.reals:
-            if abs(steps) > _LARGEST_STEPS:
-                raise InvalidParameter("the noise of this file is beyond what can be counted")
+            if abs(steps) > _LARGEST_INTEGER:
+                raise InvalidParameter("the noise of this file is too large: sums overflow")
             found = np.asarray(self.sums + steps, np.float64)
             inexact = (np.abs(found) >= _EXACT_DOUBLES) & (steps != 0)
             return np.where(inexact, np.nextafter(found, outside), found)
-        exact = self._offset + self._scale * (int(self.sums[0]) + steps)
+        exact = self._offset + self._step * (int(self.sums[0]) + steps)
         try:
             nearest = float(exact)
         except OverflowError:
-            raise InvalidParameter("the estimate is beyond the largest double") from None
+            raise InvalidParameter("the estimate exceeds the largest double") from None
         inside = (Fraction(nearest) - exact) * steps < 0
         return np.array([math.nextafter(nearest, outside) if inside else nearest])
 
     def too_many(self) -> str | None:
-        """What is wrong if there are more messages than the users send."""
-        most = expected_messages(self.file, self.users)
+        """Why there are implausibly many messages; None if there are not."""
+        most = most_messages(self.file, self.users)
         if self.messages <= most:
             return None
         return (
-            f"{self.messages:,} messages are more than the {most:,} that {self.users:,} users "
-            f"send but with a probability below {IMPLAUSIBLE:g}: were some counted twice?"
+            f"{self.messages:,} messages are too many: {self.users:,} users send more than "
+            f"{most:,} with probability below {FALSE_ALARM:g}; were some counted twice?"
         )
 
 
-def _affine(
-    file: ParameterFile, low: float | None, high: float | None, users: int
-) -> tuple[Fraction, Fraction, bool]:
-    """The value of a step, that of no message, and whether values are real."""
-    if low is None and high is None:
-        return Fraction(1), Fraction(0), False
+def _step(file: ParameterFile, low: float | None, high: float | None) -> Fraction:
+    """The difference of two neighboring steps of real values in [low, high]."""
     ordered = low is not None and high is not None and real("low", low) < real("high", high)
     if low is None or high is None or not ordered or not math.isfinite(high - low):
         raise InvalidParameter(
@@ -254,8 +335,7 @@ def _affine(
         )
     if file.dimension > 1:
         raise InvalidParameter("this file is for vectors; a range is for real values")
-    step = (Fraction(high) - Fraction(low)) / file.problem.max_value
-    return step, Fraction(low) * users, True
+    return (Fraction(high) - Fraction(low)) / file.problem.max_value
 
 
 def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
@@ -270,47 +350,45 @@ def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
     while portion := list(islice(stream, _CHUNK)):
         for symbol in portion:
             if isinstance(symbol, bool) or not isinstance(symbol, (int, np.integer)):
-                raise InvalidParameter(f"{symbol!r:.60} is no symbol: messages are integers")
-        limit = 1 << 62
-        yield np.array([max(-1, min(int(symbol), limit)) for symbol in portion], np.int64)
+                raise InvalidParameter(f"{symbol!r:.60} is not a symbol: messages are integers")
+        limited = [max(-1, min(int(symbol), _LARGEST_INTEGER)) for symbol in portion]
+        yield np.array(limited, np.int64)
 
 
-def _inside(p: str) -> float:
-    """The double nearest to a rational strictly between 0 and 1, if that is between them, too."""
-    number = float(Fraction(p))
+def _as_double(p: Fraction) -> float:
+    """The double nearest to a p, which has to lie strictly between 0 and 1."""
+    number = float(p)
     if not 0 < number < 1:
         raise InvalidParameter(
-            f"the file has a p that is {number:g} as a double ({p:.40}): the interval of such a "
-            "noise cannot be computed; take a p further away from it"
+            f"the file has a p that is {number:g} as a double ({p!s:.40}): an interval for such "
+            "noise cannot be computed; choose a p further away from it"
         )
     return number
 
 
-def _whole(bound: float) -> int:
-    if not math.isfinite(bound):
-        raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
-    return math.ceil(bound)
+def most_messages(file: ParameterFile, users: int) -> int:
+    """A number of messages that this number of users exceeds with probability below 1e-9.
 
-
-def expected_messages(file: ParameterFile, users: int) -> int:
-    """A number of messages that so many users exceed with a probability below 1e-9 only.
-
-    Every user sends at most one message and the noise; that of an atom with |s| elements is |s|
-    copies of a negative binomial, bounded by its moment generating function.
+    Every user sends the noise and at most one message more.  An atom with |s| elements contributes
+    |s| times a negative binomial, bounded by its moment generating function.
     """
     share = users / file.problem.n * file.dimension
-    parts = [(1, file.central.r, _inside(file.central.p))] * 2
-    parts += [(len(entry.atom), entry.r, _inside(entry.p)) for entry in file.atoms]
-    steepest = min(-math.log(p) / size for size, _, p in parts)
+    terms = noise_terms(file)
+    laws = [(len(term.atom), term.r, _as_double(term.p)) for term in terms]
+    largest = min(-math.log(p) / size for size, _, p in laws)
 
     def bound(s: float) -> float:
-        grown = [p * math.exp(s * size) for size, _, p in parts]
+        """Chernoff's bound on the number of noise messages."""
+        grown = [p * math.exp(s * size) for size, _, p in laws]
         if max(grown) >= 1:  # by rounding, where p is next to 1
             return math.inf
         moment = sum(
             share * r * (math.log1p(-p) - math.log1p(-more))
-            for (_, r, p), more in zip(parts, grown, strict=True)
+            for (_, r, p), more in zip(laws, grown, strict=True)
         )
-        return (moment - math.log(IMPLAUSIBLE)) / s
+        return (moment - math.log(FALSE_ALARM)) / s
 
-    return users + _whole(min(bound(steepest * k / 256) for k in range(1, 256)))
+    noise = min(bound(largest * k / 256) for k in range(1, 256))
+    if not math.isfinite(noise):
+        raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
+    return users + math.ceil(noise)

@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system, a seed, or a tape for tests."""
+"""Sources of random bits: the operating system, a seed, or a given tape for tests."""
 
 from __future__ import annotations
 
@@ -12,24 +12,37 @@ from weakref import WeakSet
 from accounting.base.errors import InvalidParameter
 
 _CHUNK = 64
-"""Bytes that are fetched at once."""
+"""Number of bytes fetched at a time; SHA-512 returns this many."""
 
 
 class BitSource(Protocol):
-    """Independent fair bits, in order."""
+    """A sequence of independent fair bits.
+
+    >>> source: BitSource = Tape("0110")
+    >>> source.bits(3)
+    3
+    """
 
     def bits(self, count: int) -> int:
-        """The next ``count`` bits as a number, the first one highest."""
+        """Read the next bits.
+
+        Args:
+            count: Number of bits to read, at least 0.
+
+        Returns:
+            The bits as an integer below 2^count; the first bit read is the most significant.
+        """
 
 
 class _Buffered(ABC):
-    """Bits from chunks of bytes; threads may share it."""
+    """A source that splits chunks of bytes into bits; it may be shared between threads."""
 
     def __init__(self) -> None:
         self._held, self._size = 0, 0
         self._lock = threading.Lock()
 
     def bits(self, count: int) -> int:
+        """Read the next ``count`` bits, see ``BitSource.bits``."""
         with self._lock:
             while self._size < count:
                 chunk = int.from_bytes(self._chunk(), "big")
@@ -42,11 +55,15 @@ class _Buffered(ABC):
 
     @abstractmethod
     def _chunk(self) -> bytes:
-        """The next bytes."""
+        """The next ``_CHUNK`` bytes."""
 
 
 class SystemBits(_Buffered):
-    """The operating system's cryptographic generator; what a deployment uses."""
+    """The operating system's cryptographic generator, which every deployment must use.
+
+    >>> 0 <= SystemBits().bits(8) < 256
+    True
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,14 +73,14 @@ class SystemBits(_Buffered):
         return os.urandom(_CHUNK)
 
     def __reduce__(self) -> tuple[type[SystemBits], tuple[()]]:
-        return SystemBits, ()  # a copy has no bits in common with this one
+        return SystemBits, ()  # a copy shares no bits with the original
 
 
 _SYSTEM: WeakSet[SystemBits] = WeakSet()
 
 
 def _forked() -> None:
-    """A child must not repeat the bits that its parent holds."""
+    """Drop the buffered bits in a forked child, which must not repeat those of its parent."""
     for source in _SYSTEM:
         _Buffered.__init__(source)
 
@@ -73,7 +90,16 @@ if hasattr(os, "register_at_fork"):
 
 
 class SeededBits(_Buffered):
-    """For tests and simulations: block i is SHA-512 of the seed, a colon and i, in decimal."""
+    """Reproducible bits for tests and simulations; anyone who knows the seed knows the noise.
+
+    Block i of 512 bits is the SHA-512 hash of the text ``SEED:i``, i in decimal.
+
+    Args:
+        seed: The seed; an integer is the same as its decimal text.
+
+    >>> SeededBits(1).bits(16), SeededBits("1").bits(16)
+    (9506, 9506)
+    """
 
     def __init__(self, seed: int | str) -> None:
         super().__init__()
@@ -85,11 +111,25 @@ class SeededBits(_Buffered):
         return found
 
     def __reduce__(self) -> tuple[type[SeededBits], tuple[str]]:
-        return SeededBits, (self._seed,)  # a copy begins anew
+        return SeededBits, (self._seed,)  # a copy starts at the first bit again
 
 
 class Tape:
-    """Given bits, and no more: reading past the end is an error."""
+    """A given, finite sequence of bits.
+
+    Args:
+        text: The bits as characters 0 and 1.
+
+    Attributes:
+        read: Number of bits read so far.
+
+    Raises:
+        InvalidParameter: If the text contains any other character.
+
+    >>> tape = Tape("10110")
+    >>> tape.bits(2), tape.bits(3), tape.read
+    (2, 6, 5)
+    """
 
     def __init__(self, text: str) -> None:
         if set(text) - {"0", "1"}:
@@ -97,12 +137,17 @@ class Tape:
         self._text, self.read = text, 0
 
     def bits(self, count: int) -> int:
+        """Read the next ``count`` bits, see ``BitSource.bits``.
+
+        Raises:
+            EndOfTape: If fewer bits are left.
+        """
         if self.read + count > len(self._text):
-            raise EndOfTape(f"the tape has {len(self._text)} bits, more were needed")
+            raise EndOfTape(f"the tape has only {len(self._text)} bits; more were needed")
         found = self._text[self.read : self.read + count]
         self.read += count
         return int(found, 2) if found else 0
 
 
 class EndOfTape(InvalidParameter):
-    """More bits were asked for than there are."""
+    """More bits were requested than the tape has left."""

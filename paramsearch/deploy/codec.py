@@ -1,4 +1,4 @@
-"""Messages as numbers and as bits.
+"""Messages as integers and as packed bits.
 
 A message is a value of the file's alphabet; for vectors, a coordinate and such a value.  Its symbol
 is ``coordinate * len(alphabet) + index in the alphabet``, sent in ``bits`` bits, highest first.
@@ -21,22 +21,40 @@ Message = tuple[int, int]
 
 @dataclass(frozen=True)
 class Codec:
-    """The encoding of one parameter file."""
+    """The encoding of messages.
+
+    Args:
+        alphabet: All values that a message can have.
+        dimension: Number of coordinates; 1 for integers.
+
+    >>> codec = Codec(alphabet=(-1, 1, 2), dimension=2)
+    >>> codec.symbols, codec.bits
+    (6, 3)
+    """
 
     alphabet: tuple[int, ...]
     dimension: int = 1
 
     @staticmethod
     def of(file: ParameterFile) -> Codec:
+        """The encoding that a parameter file prescribes.
+
+        >>> from importlib import resources
+        >>> from paramsearch import load
+        >>> files = resources.files("paramsearch") / "data" / "files"
+        >>> Codec.of(load(files / "1-1-1e-06-0.9.json"))
+        Codec(alphabet=(1, -1), dimension=1)
+        """
         return Codec(file.alphabet, file.dimension)
 
     @property
     def symbols(self) -> int:
-        """How many there are; they are the numbers below."""
+        """Number of symbols; symbols are 0..symbols-1."""
         return self.dimension * len(self.alphabet)
 
     @property
     def bits(self) -> int:
+        """Number of bits of one packed message."""
         return bits_per_message(self.symbols)
 
     @cached_property
@@ -44,6 +62,20 @@ class Codec:
         return {value: i for i, value in enumerate(self.alphabet)}
 
     def symbol(self, message: Message) -> int:
+        """Encode one message.
+
+        Args:
+            message: A coordinate, 0 for integers, and a value.
+
+        Returns:
+            The symbol of the message.
+
+        Raises:
+            InvalidParameter: If the coordinate or the value does not exist.
+
+        >>> Codec((-1, 1, 2), dimension=2).symbol((1, 2))
+        5
+        """
         coordinate, value = message
         if not 0 <= coordinate < self.dimension:
             raise InvalidParameter(f"coordinate {coordinate} is not one of 0..{self.dimension - 1}")
@@ -52,16 +84,43 @@ class Codec:
         return coordinate * len(self.alphabet) + self._index[value]
 
     def message(self, symbol: int) -> Message:
+        """Decode one symbol.
+
+        Args:
+            symbol: One of 0..symbols-1.
+
+        Returns:
+            The coordinate, 0 for integers, and the value.
+
+        Raises:
+            InvalidParameter: If there is no such symbol.
+
+        >>> Codec((-1, 1, 2), dimension=2).message(5)
+        (1, 2)
+        """
         if not 0 <= symbol < self.symbols:
             raise InvalidParameter(f"the symbol {symbol} is not one of 0..{self.symbols - 1}")
         coordinate, index = divmod(symbol, len(self.alphabet))
         return coordinate, self.alphabet[index]
 
     def pack(self, symbols: Iterable[int]) -> bytes:
-        """Symbols one after the other, filled up with zeros to whole bytes."""
+        """Pack symbols into bytes, ``bits`` bits each, padded with zeros at the end.
+
+        Args:
+            symbols: The symbols, in the order in which they are packed.
+
+        Returns:
+            The packed bytes.
+
+        Raises:
+            InvalidParameter: If one of them is not a symbol.
+
+        >>> Codec((-1, 1, 2), dimension=2).pack([5, 0, 3]).hex()
+        'a180'
+        """
         out = bytearray()
         stream = iter(symbols)
-        while group := [int(symbol) for symbol in islice(stream, 8)]:  # eight are whole bytes
+        while group := [int(symbol) for symbol in islice(stream, 8)]:  # eight fill whole bytes
             number = 0
             for symbol in group:
                 self.message(symbol)
@@ -72,7 +131,21 @@ class Codec:
         return bytes(out)
 
     def unpack(self, data: bytes, count: int) -> Iterator[int]:
-        """The first ``count`` symbols of what ``pack`` made."""
+        """Read symbols back from what ``pack`` returned.
+
+        Args:
+            data: The packed bytes.
+            count: Number of symbols to read; the bytes do not say how many they hold.
+
+        Returns:
+            An iterator over the first ``count`` symbols.
+
+        Raises:
+            InvalidParameter: If the bytes are too few.
+
+        >>> list(Codec((-1, 1, 2), dimension=2).unpack(bytes.fromhex("a180"), 3))
+        [5, 0, 3]
+        """
         if not 0 <= count * self.bits <= 8 * len(data):
             raise InvalidParameter(
                 f"{count} symbols of {self.bits} bits do not fit into {len(data)} bytes"

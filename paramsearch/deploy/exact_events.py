@@ -1,9 +1,9 @@
-"""Events of an exact probability: a uniform number, read bit by bit, compared with a real number.
+"""Events with an exact probability: a uniform number, read bit by bit, is compared with a real one.
 
-``happens(source, x)`` reads the bits of U = 0.b1 b2 ... until all numbers that begin like that lie
-on one side of x, and says whether U < x.  So the event has probability x, not nearly x, and about
-two bits are read on average.  All that is needed of x is floor(x 2^k) and ceil(x 2^k), found with
-integers for rational x and by ball arithmetic, as precise as it takes, for others.
+``bernoulli(source, x)`` reads the bits of U = 0.b1 b2 ... until all numbers that begin with them
+lie on one side of x, and returns whether U < x.  So the event has probability exactly x, and about
+two bits are read on average.  All that is needed of x is floor(x 2^k) and ceil(x 2^k), computed
+with integers for rational x and by ball arithmetic, as precise as it takes, for others.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from accounting.base.errors import Undecided
 from paramsearch.deploy.bits import BitSource
 
 _WORD = 64
+"""Bits of the bounds that are computed in advance, and guard bits of ball arithmetic."""
 _MOST_BITS = 1 << 16
+"""Largest working precision of ball arithmetic, in bits."""
 
 
-class Real(Protocol):
-    """A number in [0, 1]; ``low`` and ``high`` are its bounds with 64 bits."""
+class Probability(Protocol):
+    """A number x in [0, 1]; ``low`` and ``high`` are ``bounds(64)``."""
 
     low: int
     high: int
@@ -32,8 +34,8 @@ class Real(Protocol):
         """floor(x 2^bits) and ceil(x 2^bits)."""
 
 
-class Rational:
-    """An exact fraction."""
+class RationalProbability:
+    """A probability that is written down as a fraction."""
 
     __slots__ = ("_value", "high", "low")
 
@@ -47,8 +49,9 @@ class Rational:
         return top // self._value.denominator, -(-top // self._value.denominator)
 
 
-class Computed:
-    """An irrational number, or one whose denominator is too long to write down, as balls."""
+class ComputedProbability:
+    """A probability that ball arithmetic computes to any precision: an irrational one, or one whose
+    denominator is too long to write down."""
 
     __slots__ = ("_ball", "high", "low")
 
@@ -61,34 +64,34 @@ class Computed:
         while working <= _MOST_BITS:
             with precision(working):
                 scaled = self._ball() * arb(2) ** bits
-                # with too few bits, a power may be a ball larger than any integer in memory
+                # with too few bits, a power may be a ball wider than any integer in memory
                 if abs(scaled) < arb(2) ** (bits + 1):
                     low, high = floor(scaled.lower()), ceil(scaled.upper())
                     if high - low == 1:
                         return low, high
             working *= 2
-        raise Undecided(f"a probability cannot be told from a multiple of 2^-{bits}")
+        raise Undecided(f"a probability cannot be distinguished from a multiple of 2^-{bits}")
 
 
-def happens(source: BitSource, x: Real) -> bool:
-    """Whether the uniform number that the next bits begin is less than x."""
-    low, high, size = x.low, x.high, _WORD
+def bernoulli(source: BitSource, probability: Probability) -> bool:
+    """Whether the uniform number that begins with the next bits is less than the probability."""
+    low, high, size = probability.low, probability.high, _WORD
     u, read = 0, 0
     while True:
-        place = size - read
-        if (u + 1) << place <= low:
+        unread = size - read
+        if (u + 1) << unread <= low:
             return True
-        if u << place >= high:
+        if u << unread >= high:
             return False
-        if not place:
+        if not unread:
             size *= 2
-            low, high = x.bounds(size)
+            low, high = probability.bounds(size)
         u = u << 1 | source.bits(1)
         read += 1
 
 
 def uniform(source: BitSource, count: int) -> int:
-    """One of 0..count - 1, by rejection."""
+    """A uniform integer in 0..count-1, by rejection."""
     bits = (count - 1).bit_length()
     while True:
         found = source.bits(bits)

@@ -1,11 +1,11 @@
-"""Messages from files, a portion at a time: text, CSV, Parquet and Arrow.
+"""Messages read from text, CSV, Parquet and Arrow files, one portion at a time.
 
-Text has one symbol on each line.  The others have a column ``symbol`` (or only one column), and may
-have a column ``id`` that no two messages share.  What is not an integer is passed on as -1, which
-is no symbol of any file.
+A text file has one symbol per line.  The other formats have a column ``symbol`` (or a single
+column), and may have a column ``id`` whose entries are unique.  Anything that is not an integer is
+passed on as -1, which is not a symbol of any file.
 
-Files come from outside.  Lines are of bounded length, and batches of Arrow are validated before
-anything in them is followed: an offset that points elsewhere would end the process.
+The files are untrusted.  Lines have bounded length, and Arrow batches are validated before their
+offsets are used: an offset out of bounds would crash the process.
 """
 
 from __future__ import annotations
@@ -28,18 +28,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Portion = tuple[IntArray, Sequence[object] | None]
-_LINES = 1 << 16
+"""Symbols, and their ids if there are any."""
 _ROWS = 1 << 16
+"""Number of messages in a portion."""
 _BLOCK = 1 << 20
-"""Characters that are read at once."""
+"""Number of characters read at a time."""
 _LONGEST_LINE = 1 << 20
-_LONGEST = 19
-_LARGEST = 1 << 62
+"""Largest number of characters in a line."""
+_LONGEST_SYMBOL = 18
+"""Largest number of digits of a symbol, so that it fits into 64 bits."""
+_LARGEST_SYMBOL = 1 << 62
+"""Larger than every symbol; larger unsigned integers are replaced by it to fit into 64 bits."""
 _COLUMNAR = {".parquet", ".arrow", ".feather"}
 
 
 def portions(path: Path) -> Iterator[Portion]:
-    """Symbols, and ids where there are any."""
+    """All messages of a file; ``-`` is standard input."""
     kind = path.suffix.lower()
     if str(path) == "-":
         yield from _lines(standard_input(), path)
@@ -53,7 +57,7 @@ def portions(path: Path) -> Iterator[Portion]:
 
 
 def standard_input() -> TextIO:
-    """Bytes that are no text become characters that are in no number."""
+    """Standard input as text; invalid bytes become characters that no number contains."""
     if sys.stdin is None:
         raise InvalidParameter("standard input is closed: there is nothing to read")
     if isinstance(sys.stdin, io.TextIOWrapper):
@@ -62,7 +66,7 @@ def standard_input() -> TextIO:
 
 
 def _check_kind(path: Path, *, may_be_piped: bool) -> None:
-    """A device may never end, and what is not text is not read in order."""
+    """Refuse devices, which may never end, and pipes where the format needs random access."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:
@@ -73,14 +77,14 @@ def _check_kind(path: Path, *, may_be_piped: bool) -> None:
 
 
 def bounded_lines(file: TextIO, path: Path) -> Iterator[str]:
-    """The lines, each of bounded length; reading by blocks is faster than by lines, too."""
+    """The lines of a file, each of bounded length; reading blocks is also faster than lines."""
     rest = ""
     while block := file.read(_BLOCK):
         *lines, rest = (rest + block).split("\n")
         if max(map(len, lines), default=0) > _LONGEST_LINE or len(rest) > _LONGEST_LINE:
             raise InvalidParameter(
-                f"{path} has a line of more than {_LONGEST_LINE:,} characters: messages are one "
-                "symbol on each line"
+                f"{path} has a line of more than {_LONGEST_LINE:,} characters; messages have "
+                "one symbol per line"
             )
         yield from lines
     if rest:
@@ -109,7 +113,7 @@ def _rows(file: TextIO, path: Path) -> Iterator[Portion]:
 
 
 def column(names: Sequence[str], path: Path) -> int:
-    """Which one has the symbols."""
+    """The index of the column with the symbols."""
     if "symbol" in names:
         return list(names).index("symbol")
     if len(names) == 1 and names[0] != "id" and _integer(names[0]) < 0:
@@ -120,14 +124,14 @@ def column(names: Sequence[str], path: Path) -> int:
 
 def _symbols(entries: Iterable[tuple[str, str | None]], *, with_ids: bool) -> Iterator[Portion]:
     stream = iter(entries)
-    while portion := list(islice(stream, _LINES)):
+    while portion := list(islice(stream, _ROWS)):
         symbols = np.array([_integer(text) for text, _ in portion], np.int64)
         yield symbols, [name for _, name in portion] if with_ids else None
 
 
 def _integer(text: str) -> int:
-    """Digits and nothing else; what is too long to be a symbol is none either."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST else -1
+    """A text of digits as an integer; -1 for any other text, and for one that is too long."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_SYMBOL else -1
 
 
 def _columnar(path: Path) -> Iterator[Portion]:
@@ -154,7 +158,7 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
     schema = pq.read_schema(path)
     names = schema.names
     wanted = [names[column(names, path)], *(["id"] if "id" in names else [])]
-    # a text that is stored once for many rows is not copied for each
+    # a text that is stored once for many rows is not copied for each row
     shared = [name for name in wanted[1:] if pa.types.is_string(schema.field(name).type)]
     with pq.ParquetFile(path, read_dictionary=shared) as file:
         yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
@@ -163,14 +167,14 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
 def _arrow(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    # not mapped into memory, where a file that becomes shorter would end the process
+    # not memory-mapped: a file that becomes shorter would crash the process
     with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as stored:
         for i in range(stored.num_record_batches):
             yield stored.get_batch(i)
 
 
 def from_arrow(batch: Any, path: Path = Path("the batch")) -> Portion:
-    """The symbols of an Arrow record batch; nulls are no symbols."""
+    """The messages of an Arrow record batch; a null becomes -1."""
     names = batch.schema.names
     found = batch.column(column(names, path))
     if found.type not in _integer_types():
@@ -178,7 +182,7 @@ def from_arrow(batch: Any, path: Path = Path("the batch")) -> Portion:
     symbols = found.fill_null(0).to_numpy(zero_copy_only=False)
     if found.null_count:
         if symbols.dtype == np.uint64:
-            symbols = np.minimum(symbols, np.uint64(_LARGEST))
+            symbols = np.minimum(symbols, np.uint64(_LARGEST_SYMBOL))
         symbols = symbols.astype(np.int64)
         symbols[~np.asarray(found.is_valid())] = -1
     return symbols, _ids(batch.column(names.index("id"))) if "id" in names else None

@@ -1,10 +1,10 @@
-"""Did enough users take part?  Noise that is not there protects nobody.
+"""Did enough users take part?  Noise that nobody added protects nobody.
 
-A certificate holds if the fraction ``honest`` of the file's n users adds its noise.  Whoever knows
-how many take part compares; whoever has only the messages counts them.  If enough users took part,
-the messages contain independent NB(r_s share, p_s) copies of every atom s (of +1 and of -1), share
-at least ``honest``.  The values and all further noise only add to any count of messages, so with
-c_s elements of s in the count, for every x > 0,
+A certificate holds if the fraction ``honest`` of the file's n users adds its noise.  Where the
+number of participants is known, it is compared with that; where only the messages are known, they
+are counted.  If enough users took part, the messages contain independent NB(r_s share, p_s) copies
+of every atom s (of +1 and of -1), share at least ``honest``.  The values and all further noise only
+add to any count of messages, so with c_s counted elements of s, for every x > 0,
 
     P(count <= k) <= e^(xk) product over s of (1 + p_s (1 - e^(-x c_s)) / (1 - p_s))^(-r_s honest).
 
@@ -20,42 +20,55 @@ from fractions import Fraction
 import numpy as np
 
 from accounting.base.errors import AccountingError
-from accounting.model.family import Atom
+from paramsearch.deploy.noise_terms import noise_terms
 from paramsearch.parameters.parameter_file import ParameterFile
 
-IMPLAUSIBLE = 1e-9
-"""Probability of a false alarm, of each test."""
+FALSE_ALARM = 1e-9
+"""Largest probability that a test of the number of messages fails although nothing is wrong."""
 _SAFE = 1 - 1e-10
-"""More than all rounding errors, and those of a file's r, of which 1e-12 are possible."""
+"""Factor that covers all rounding errors, and the relative 1e-12 allowed in a file's r."""
 
 
 class TooFew(AccountingError):
-    """Fewer users, or fewer messages, than the certificate of the file needs."""
+    """Fewer users, or fewer messages, than the certificate of the file needs.
+
+    >>> from importlib import resources
+    >>> from paramsearch import load
+    >>> from paramsearch.deploy import Analyzer
+    >>> files = resources.files("paramsearch") / "data" / "files"
+    >>> try:
+    ...     Analyzer(load(files / "1-1-1e-06-0.9.json"), users=10)
+    ... except TooFew as error:
+    ...     print(str(error).split(":")[0])
+    10 users who add noise are too few
+    """
 
 
-def refuse(few: str | None, *, allowed: bool) -> None:
-    """An error where something is wrong and nobody has allowed it."""
-    if few is not None and not allowed:
+def check_enough(shortage: str | None, *, allowed: bool) -> None:
+    """Raise ``TooFew`` if there is a shortage, as ``too_few_users`` returns it, and it is not
+    allowed."""
+    if shortage is not None and not allowed:
         raise TooFew(
-            f"{few}.  Nothing is proved about so little noise: do not publish what it hides, and "
+            f"{shortage}.  Nothing is proved about so little noise: do not publish the result, and "
             "use a file for as many users as take part (`paramsearch rescale FILE --n USERS`).  "
-            "--allow-few (allow_few=True) goes on all the same"
+            "--allow-few (allow_few=True) continues anyway"
         )
 
 
-def part_of(users: int, honest: float) -> int:
-    """The least number that is this fraction of the users, a decimal: 0.1 of 1,000 are 100."""
+def share_of(users: int, honest: float) -> int:
+    """The fraction ``honest`` of the users, rounded up; the fraction is read as a decimal, so that
+    0.1 of 1,000 are 100."""
     return math.ceil(Fraction(repr(honest)) * users)
 
 
-def least_users(file: ParameterFile) -> int:
-    """How many have to add their noise for the certificate to hold."""
-    return part_of(file.problem.n, file.problem.honest)
+def required_users(file: ParameterFile) -> int:
+    """Number of users who have to add their noise for the certificate to hold."""
+    return share_of(file.problem.n, file.problem.honest)
 
 
 def too_few_users(file: ParameterFile, users: int) -> str | None:
-    """What is wrong with so many users, if anything."""
-    least = least_users(file)
+    """Why this number of users is too small; None if it is not."""
+    least = required_users(file)
     if users >= least:
         return None
     part = f"{file.problem.honest:g} of the " if file.problem.honest < 1 else ""
@@ -66,39 +79,43 @@ def too_few_users(file: ParameterFile, users: int) -> str | None:
 
 
 def only_noise(file: ParameterFile, value: int) -> bool:
-    """Whether no user's value is sent as this one."""
+    """Whether a message with this value is always noise: no user's input is sent as it."""
     return not 1 <= value <= file.problem.max_value
 
 
 def least_count(file: ParameterFile, counted: Callable[[int], bool]) -> int:
-    """Messages with ``counted`` values, of all coordinates: fewer come with a probability below
-    1e-9 only if enough users take part; 0 if the noise is too small to tell."""
-    central = (file.central.r, file.central.p)
-    parts: list[tuple[Atom, float, str]] = [((1,), *central), ((-1,), *central)]
-    parts += [(entry.atom, entry.r, entry.p) for entry in file.atoms]
-    size = np.array([sum(map(counted, elements)) for elements, _, _ in parts], np.float64)
-    shape = np.array([r for _, r, _ in parts]) * file.problem.honest * file.dimension
-    odd = np.array([float(1 - Fraction(p)) for _, _, p in parts])
-    mean = float((shape * size * (1 - odd) / odd).sum())
+    """The least plausible number of messages with ``counted`` values, over all coordinates.
+
+    If enough users take part, there are fewer with probability below 1e-9.  It is 0 if the noise is
+    too small to tell.
+    """
+    terms = noise_terms(file)
+    size = np.array([sum(map(counted, term.atom)) for term in terms], np.float64)
+    shape = np.array([term.r for term in terms]) * file.problem.honest * file.dimension
+    one_minus_p = np.array([term.one_minus_p for term in terms])
+    mean = float((shape * size * (1 - one_minus_p) / one_minus_p).sum())
     if not mean:
         return 0
-    x = np.geomspace(1e-3, 1e6, 400) / mean  # any will do
-    gain = -(1 - odd) * np.expm1(-np.outer(x, size)) / odd
+    x = np.geomspace(1e-3, 1e6, 400) / mean  # the bound holds for every x
+    gain = -(1 - one_minus_p) * np.expm1(-np.outer(x, size)) / one_minus_p
     decay = (shape * np.log1p(gain)).sum(axis=1) * _SAFE
-    most = float(((decay + math.log(IMPLAUSIBLE)) / x).max()) * _SAFE
+    most = float(((decay + math.log(FALSE_ALARM)) / x).max()) * _SAFE
     return max(0, math.floor(most) + 1)
 
 
 def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | None:
-    """What is wrong with so many messages, ``noise`` of them such as only noise can be."""
+    """Why these numbers of messages are too small; None if they are not.
+
+    ``noise`` of the ``total`` messages have a value that ``only_noise`` sends.
+    """
     for found, least, what in (
         (noise, least_count(file, lambda value: only_noise(file, value)), " that only noise sends"),
         (total, least_count(file, lambda _: True), ""),
     ):
         if found < least:
             return (
-                f"{found:,} messages{what} are too few: the {least_users(file):,} users that the "
-                f"file's certificate needs send fewer than {least:,} with a probability below "
-                f"{IMPLAUSIBLE:g} only; users or messages are missing"
+                f"{found:,} messages{what} are too few: the {required_users(file):,} users that "
+                f"the file's certificate needs send fewer than {least:,} with probability below "
+                f"{FALSE_ALARM:g}; users or messages are missing"
             )
     return None

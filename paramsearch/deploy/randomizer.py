@@ -1,10 +1,9 @@
 """The local randomizers: one user's value becomes the user's messages.
 
-The noise of a file is compound Poisson over its n users.  All of a user's events together are one
-Poisson number; each is then one of the atoms (or +1 or -1, the central noise) with probability
-proportional to its rate, and brings a logarithmic number of copies.  A user without events costs
-one draw.  Nothing is approximate: the law of every message is the one that the file's rationals
-define.
+The noise of a file is compound Poisson over its n users.  The number of a user's events is one
+Poisson draw; each event is one of the atoms (or +1 or -1, the central noise) with probability
+proportional to its rate, and has a logarithmic number of copies.  A user without events costs one
+draw.  Nothing is approximate: the law of every message is the one that the file's rationals define.
 """
 
 from __future__ import annotations
@@ -24,59 +23,71 @@ from accounting.base.validation import real, whole
 from accounting.model.family import Atom
 from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.codec import Codec, Message
-from paramsearch.deploy.exact_events import Rational, happens, uniform
-from paramsearch.deploy.participation import refuse, too_few_users
+from paramsearch.deploy.exact_events import RationalProbability, bernoulli, uniform
+from paramsearch.deploy.noise_terms import noise_terms
+from paramsearch.deploy.participation import check_enough, too_few_users
 from paramsearch.deploy.samplers import Choice, Logarithmic, Poisson
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
 _MOST_MESSAGES = 1 << 24
-"""At once, in memory."""
+"""Largest number of messages of one user, or of one noise event, that is held in memory."""
 Value = int | tuple[int, int]
 """An integer; for vectors a coordinate and the integer there, or 0 for the zero vector."""
 
 
+@dataclass(frozen=True)
+class NoiseEvent:
+    """All messages of an atom, each sent ``copies`` times, in one coordinate."""
+
+    coordinate: int
+    atom: Atom
+    copies: int
+
+
 class Noise:
-    """The noise of all of a file's users, or of some of them."""
+    """A sampler of the noise of one user, or of several users together."""
 
     def __init__(self, file: ParameterFile) -> None:
         self.users, self.dimension = file.problem.n, file.dimension
-        central = (file.central.rate, file.central.p)
-        parts: list[tuple[Atom, str, str]] = [((1,), *central), ((-1,), *central)]
-        parts += [(entry.atom, entry.rate, entry.p) for entry in file.atoms]
-        self.atoms = [elements for elements, _, _ in parts]
-        rates = [Fraction(rate) for _, rate, _ in parts]
+        terms = noise_terms(file)
+        rates = [term.rate for term in terms]
         self.rate = sum(rates, Fraction(0)) * file.dimension
-        """Events of all users."""
+        """Expected number of events of all users."""
+        self._atoms = [term.atom for term in terms]
         self._which = Choice(rates)
-        laws = {p: Logarithmic(Fraction(p)) for _, _, p in parts}
-        self._copies = [laws[p] for _, _, p in parts]
-        self._events = {1: Poisson(self.rate / self.users)}
+        laws = {p: Logarithmic(p) for p in dict.fromkeys(term.p for term in terms)}
+        self._copies = [laws[term.p] for term in terms]
+        self._counts = {1: Poisson(self.rate / self.users)}
 
-    def events(self, source: BitSource, users: int = 1) -> Iterator[tuple[int, int, int]]:
-        """(coordinate, atom, copies) of each event of so many users."""
-        count = self._events.get(users)
+    def events(self, source: BitSource, users: int = 1) -> Iterator[NoiseEvent]:
+        """The events of this number of users."""
+        count = self._counts.get(users)
         if count is None:
             count = Poisson(self.rate * Fraction(users, self.users))
-            self._events = {1: self._events[1], users: count}
+            self._counts = {1: self._counts[1], users: count}
         for _ in range(count.draw(source)):
             which = self._which.draw(source)
             coordinate = uniform(source, self.dimension) if self.dimension > 1 else 0
             copies = self._copies[which].draw(source)
-            if copies * len(self.atoms[which]) > _MOST_MESSAGES:
+            atom = self._atoms[which]
+            if copies * len(atom) > _MOST_MESSAGES:
                 raise TooLarge(
-                    f"one event of noise has more than {_MOST_MESSAGES:,} messages: the p of atom "
-                    f"{list(self.atoms[which])!s:.60} is too close to 1"
+                    f"one noise event has more than {_MOST_MESSAGES:,} messages: the p of atom "
+                    f"{list(atom)!s:.60} is too close to 1"
                 )
-            yield coordinate, which, copies
+            yield NoiseEvent(coordinate, atom, copies)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Messages of many users: ``symbols[i]`` is sent by ``users[i]``.
+    """Messages of many users: ``symbols[i]`` is sent by user number ``users[i]``.
 
-    Not shuffled: the true values come first, in the order of the users, then the noise.  Whoever
-    sees the symbols in this order knows the values.
+    They are not shuffled: the true values come first, in the order of the users, then the noise.
+    Whoever sees the symbols in this order knows the values.
+
+    >>> Batch(symbols=np.array([1, 0, 1]), users=np.array([0, 2, 2])).symbols.tolist()
+    [1, 0, 1]
     """
 
     symbols: IntArray
@@ -84,30 +95,47 @@ class Batch:
 
 
 class Randomizer:
-    """For the integers 0..max_value, or for vectors with one such integer.
-
-    Bits come from the operating system.  Another source has to be asked for by name, with
-    ``not_private=True``: whoever knows a seed knows the noise.
+    """The randomizer for integers 0..max_value, or for vectors with one such integer.
 
     One user's messages protect nothing.  What is private is the multiset of the messages of all n
-    users, so whoever gets them must learn nothing else; between the users and the analyzer, the
-    shuffler has to hide
+    users, so whoever receives them must learn nothing else.  Between the users and the analyzer,
+    the shuffler has to hide
 
-    - which user a message is from, its address and session included;
-    - how many messages a user sends: most users draw no noise; of those, one with the value 0
+    - which user a message is from, including addresses and sessions;
+    - how many messages a user sends: most users draw no noise; of those, a user with the value 0
       sends nothing, and any other sends the value alone;
     - when messages were sent, and in which order;
-    - which messages belong together: an id is drawn at random for every message, and never made
-      from the user, the session or the time.
+    - which messages belong together: an id is drawn at random for every message, and never
+      derived from the user, the session or the time.
 
-    The running time depends on the noise that is drawn, so the call must not be timed from outside.
+    The running time depends on the noise that is drawn, so others must not be able to time a call.
+
+    Args:
+        file: A certified parameter file.
+        source: The random bits; by default those of the operating system, the only private ones.
+        not_private: Allows any other source, for tests and simulations: whoever knows a seed knows
+            the noise.
+
+    Raises:
+        InvalidParameter: If the file has no certificate, or the source is not private.
+        TooLarge: If one user would send too many messages.
+
+    >>> from importlib import resources
+    >>> from paramsearch import load
+    >>> from paramsearch.deploy import SeededBits
+    >>> files = resources.files("paramsearch") / "data" / "files"
+    >>> randomizer = Randomizer(load(files / "5-1-1e-06-0.9.json"), SeededBits(1), not_private=True)
+    >>> randomizer(3)  # no noise: most users send their value only
+    [4]
+    >>> len(randomizer.batch([3] * 1_000_000).symbols)
+    1004482
     """
 
     def __init__(
         self, file: ParameterFile, source: BitSource | None = None, *, not_private: bool = False
     ) -> None:
         if file.certificate is None:
-            raise InvalidParameter("the file has no certificate; paramsearch certify proves it")
+            raise InvalidParameter("the file has no certificate; `paramsearch certify` adds one")
         consistent(file)
         if file.cost.messages_per_user > _MOST_MESSAGES:
             raise TooLarge(
@@ -129,15 +157,36 @@ class Randomizer:
         return self._source
 
     def __call__(self, value: Value) -> list[int]:
-        """The symbols that one user sends, sorted: their order says nothing."""
+        """Randomize one user's value.
+
+        Args:
+            value: An integer; for vectors a coordinate and the integer there, or 0 for the zero
+                vector.
+
+        Returns:
+            The symbols that the user sends, sorted so that their order reveals nothing.
+
+        Raises:
+            InvalidParameter: If the value is not a valid input.
+        """
         own = self._own_symbol(value)
         symbols = [own] if own >= 0 else []
-        for coordinate, which, copies in self.noise.events(self.source):
-            symbols += self._symbols(coordinate, which) * copies
+        for event in self.noise.events(self.source):
+            symbols += self._symbols(event) * event.copies
         return sorted(symbols)
 
     def checked(self, value: Value) -> Message:
-        """The message of a value, or an error before anything is sent."""
+        """The message of a value.
+
+        Args:
+            value: As for a call of the randomizer.
+
+        Returns:
+            The coordinate, 0 for integers, and the integer.
+
+        Raises:
+            InvalidParameter: If the value is not a valid input.
+        """
         if self.codec.dimension == 1:
             return 0, self._integer(value)
         if isinstance(value, (list, np.ndarray)):
@@ -146,38 +195,48 @@ class Randomizer:
             return 0, 0
         if not isinstance(value, tuple) or len(value) != 2:
             raise InvalidParameter(
-                f"{value!r:.60} is no vector: give its coordinate and value, or 0 for none"
+                f"{value!r:.60} is not a vector: give a coordinate and its value, or 0 for zero"
             )
-        return whole("coordinate", value[0], least=0, most=self.codec.dimension - 1), self._integer(
-            value[1]
-        )
+        coordinate = whole("coordinate", value[0], least=0, most=self.codec.dimension - 1)
+        return coordinate, self._integer(value[1])
 
     def _integer(self, value: object) -> int:
         return whole("value", value, least=0, most=self.file.problem.max_value)
 
-    def _symbols(self, coordinate: int, which: int) -> list[int]:
-        return [self.codec.symbol((coordinate, value)) for value in self.noise.atoms[which]]
+    def _symbols(self, event: NoiseEvent) -> list[int]:
+        """The symbols of one copy of the atom."""
+        return [self.codec.symbol((event.coordinate, value)) for value in event.atom]
 
     def batch(self, values: Sequence[Value] | IntArray, *, allow_few: bool = False) -> Batch:
-        """The messages of many users at once: the same law, since the events of all of them are
-        Poisson and each belongs to any of them.
+        """Randomize the values of many users at once, faster than one by one.
 
-        True values come first: shuffle the symbols before they leave.  Fewer users than the
-        certificate needs are an error (``TooFew``) unless ``allow_few``: for one of several batches
-        whose messages are shuffled together, where the sum of their users has to be enough.
+        The law is the same: the number of events of all users is Poisson, and each event belongs to
+        a uniformly random user.  True values come first: shuffle the symbols before sending.
+
+        Args:
+            values: The value of every user.
+            allow_few: Allow fewer users than the certificate needs.  This is for one of several
+                batches whose messages are shuffled together and which have enough users in total.
+
+        Returns:
+            The messages, with the users who send them.
+
+        Raises:
+            InvalidParameter: If there is no value, or an invalid one.
+            TooFew: If there are fewer users than the certificate needs.
         """
         own = self._own(values if isinstance(values, np.ndarray) else list(values))
-        refuse(too_few_users(self.file, len(own)), allowed=allow_few)
+        check_enough(too_few_users(self.file, len(own)), allowed=allow_few)
         sending = np.flatnonzero(own >= 0)
         symbols, users = [own[sending]], [sending]
-        for coordinate, which, copies in self.noise.events(self.source, len(own)):
-            new = np.tile(np.array(self._symbols(coordinate, which), np.int64), copies)
+        for event in self.noise.events(self.source, len(own)):
+            new = np.tile(np.array(self._symbols(event), np.int64), event.copies)
             symbols.append(new)
             users.append(np.full(len(new), uniform(self.source, len(own)), np.int64))
         return Batch(np.concatenate(symbols), np.concatenate(users))
 
     def _own(self, values: Sequence[Value] | IntArray) -> IntArray:
-        """The symbol of every value, -1 for zero."""
+        """The symbol of every value; -1 for zero, which is not sent."""
         if len(values) == 0:
             raise InvalidParameter("a batch needs at least one value")
         if self.codec.dimension == 1:
@@ -207,10 +266,30 @@ class Randomizer:
 
 @dataclass(frozen=True)
 class RandomizedReals:
-    """Real values in [low, high]: rounded at random to one of max_value + 1 steps, then integers.
+    """A randomizer of real values: each is rounded at random to one of max_value + 1 steps.
 
-    The rounding is exact: a double is the number it is, and is rounded up with the probability that
-    keeps its mean.  Values outside are an error, or moved to the end if ``clip``.
+    The rounding is exact: the value of the double is rounded up with the probability that preserves
+    its mean.
+
+    Args:
+        randomizer: The randomizer of the steps, which are integers.
+        low: The smallest value.
+        high: The largest value.
+        clip: Move values outside [low, high] to its nearest end; otherwise they are an error.
+
+    Raises:
+        InvalidParameter: If the range is empty or the file is for vectors.
+
+    >>> from importlib import resources
+    >>> from paramsearch import load
+    >>> from paramsearch.deploy import SeededBits
+    >>> files = resources.files("paramsearch") / "data" / "files"
+    >>> file = load(files / "50-1-1e-06-0.9.json")
+    >>> reals = RandomizedReals(Randomizer(file, SeededBits(1), not_private=True), low=-1.0)
+    >>> reals.rounded(0.25)  # 0.625 of 50 steps, 31.25, is rounded up with probability 1/4
+    32
+    >>> reals(0.25)
+    [34]
     """
 
     randomizer: Randomizer
@@ -231,25 +310,36 @@ class RandomizedReals:
         return self.randomizer.file.problem.max_value / (Fraction(self.high) - Fraction(self.low))
 
     def rounded(self, value: float) -> int:
-        """One of 0..max_value, with the mean of the value."""
+        """Round one value at random.
+
+        Args:
+            value: A real number in [low, high].
+
+        Returns:
+            A step, one of 0..max_value, whose mean is the value's place in the range.
+
+        Raises:
+            InvalidParameter: If the value is outside the range and ``clip`` is off.
+        """
         number = real("value", value)
         if not self.low <= number <= self.high and not self.clip:
             raise InvalidParameter(
-                f"value {number!r} is not in [{self.low!r}, {self.high!r}]; clip it if that is "
-                "what you want"
+                f"value {number!r} is not in [{self.low!r}, {self.high!r}]; clip=True (--clip) "
+                "moves it to the nearest end"
             )
         number = min(max(number, self.low), self.high)
         exact = (Fraction(number) - Fraction(self.low)) * self._scale
         below = math.floor(exact)
         rest = exact - below
-        return below + (rest > 0 and happens(self.randomizer.source, Rational(rest)))
+        return below + (rest > 0 and bernoulli(self.randomizer.source, RationalProbability(rest)))
 
     def __call__(self, value: float) -> list[int]:
+        """Randomize one user's value, as ``Randomizer`` does after rounding it."""
         return self.randomizer(self.rounded(value))
 
     def batch(self, values: Iterable[float], *, allow_few: bool = False) -> Batch:
-        """As ``Randomizer.batch``: shuffle the symbols before they leave."""
+        """Randomize the values of many users at once; see ``Randomizer.batch``."""
         given = list(values)
-        refuse(too_few_users(self.randomizer.file, len(given)), allowed=allow_few)
+        check_enough(too_few_users(self.randomizer.file, len(given)), allowed=allow_few)
         steps = np.array([self.rounded(value) for value in given], np.int64)
         return self.randomizer.batch(steps, allow_few=allow_few)

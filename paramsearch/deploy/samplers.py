@@ -1,16 +1,16 @@
-"""Exact samplers: Poisson, logarithmic, and a choice by weights.  Integers only.
+"""Exact samplers for the Poisson law, the logarithmic law and weighted choices.
 
-Logarithmic(p), P(k) = p^k / (-k log(1 - p)), by rejection.  Let M be the least number with
-2^M (1 - p) >= 1.  Values are in the blocks [2^j, 2^(j+1)), j < M, and [2^M, infinity).  In block j,
-p^k / 2^j is at least p^k / k and less than twice that (up to the last block, which decays anyway);
-its total weight
+Logarithmic(p), P(k) = p^k / (-k log(1 - p)), is drawn by rejection.  Let M be the least integer
+with 2^M (1 - p) >= 1.  Values lie in the blocks [2^j, 2^(j+1)), j < M, and [2^M, infinity).  In
+block j, p^k / 2^j is at least p^k / k and less than twice that (up to the last block, which decays
+anyway); its total weight
 
     (p^(2^j) - p^(2^(j+1))) / (2^j (1 - p)),  in the last block  p^(2^M) / (2^M (1 - p)),
 
-chooses the block.  Within it k - 2^j is geometric, cut off after 2^j values: its binary digits are
-independent, digit i is 1 with probability p^(2^i) / (1 + p^(2^i)).  In the last block the digits
-above M are a geometric number of their own, with p^(2^M).  Then k is taken with probability
-2^j / k.
+chooses the block.  Within it k - 2^j is geometric, truncated after 2^j values: its binary digits
+are independent, and digit i is 1 with probability p^(2^i) / (1 + p^(2^i)).  In the last block the
+digits from M on form another geometric number, with p^(2^M).  Finally k is accepted with
+probability 2^j / k.
 """
 
 from __future__ import annotations
@@ -27,33 +27,41 @@ from accounting.base.balls import ball
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from paramsearch.deploy.bits import BitSource
-from paramsearch.deploy.exact_events import Computed, Rational, Real, happens
+from paramsearch.deploy.exact_events import (
+    ComputedProbability,
+    Probability,
+    RationalProbability,
+    bernoulli,
+)
 
 Number = Any
-"""A fraction, or a ball where that would be too long."""
+"""A fraction, or a ball (``arb``) where the fraction would be too long."""
 _LARGEST_RATE = 1 << 32
-"""Events that one draw may be expected to have: each takes microseconds."""
-_OFTEN = (1 << 12) - 1
-"""Pieces between two looks at the clock, a mask."""
+"""Largest expected number of events of one draw; each takes microseconds."""
+_CLOCK_MASK = (1 << 12) - 1
+"""The deadline is checked at every piece whose number has none of these bits."""
 _LONGEST_EXACT = 1 << 14
-"""Bits of p^(2^M) up to which fractions are written down."""
+"""Longest denominator of p^(2^M), in bits, up to which fractions are used."""
 
 
 class Poisson:
-    """Of a rational rate, as a sum of pieces of rate at most 1, each by its hazards
-    P(N > k) / P(N >= k): irrational, since e^rate is transcendental."""
+    """The Poisson law with a rational rate.
+
+    It is drawn as a sum of pieces of rate at most 1, each through its hazards P(N > k) / P(N >= k).
+    These are irrational, since e^rate is transcendental.
+    """
 
     def __init__(self, rate: Fraction) -> None:
         if rate > _LARGEST_RATE:
             magnitude = len(str(math.floor(rate))) - 1
             raise TooLarge(
-                f"about 10^{magnitude} events of noise at once are more than can be drawn one by "
-                f"one, which ends at {_LARGEST_RATE:,}; there are too few users for this rate"
+                f"about 10^{magnitude} noise events are too many to be drawn one by one (at most "
+                f"{_LARGEST_RATE:,} are); there are too few users for this rate"
             )
         self.rate = rate
         self.pieces = max(1, math.ceil(rate))
         self._rate = rate / self.pieces
-        self._hazards: dict[int, Real] = {}
+        self._hazards: dict[int, Probability] = {}
         if rate:
             self._hazard(0)
 
@@ -62,18 +70,18 @@ class Poisson:
             return 0
         total = 0
         for piece in range(self.pieces):
-            if not piece & _OFTEN:
+            if not piece & _CLOCK_MASK:
                 check_time()
             k = 0
-            while happens(source, self._hazard(k)):
+            while bernoulli(source, self._hazard(k)):
                 k += 1
             total += k
         return total
 
-    def _hazard(self, k: int) -> Real:
+    def _hazard(self, k: int) -> Probability:
         found = self._hazards.get(k)
         if found is None:
-            found = self._hazards[k] = Computed(lambda: self._ratio(k))
+            found = self._hazards[k] = ComputedProbability(lambda: self._ratio(k))
         return found
 
     def _ratio(self, k: int) -> arb:
@@ -85,60 +93,62 @@ class Poisson:
 
 
 class Logarithmic:
-    """P(k) proportional to p^k / k for k = 1, 2, ..."""
+    """The logarithmic law: P(k) is proportional to p^k / k for k = 1, 2, ..."""
 
     def __init__(self, p: Fraction) -> None:
         self.p = p
         self.last = max(0, math.ceil(1 / (1 - p)) - 1).bit_length()
         bits = p.denominator.bit_length() << self.last
         self._exact = bits <= _LONGEST_EXACT
-        # at once, so that whatever is wrong with p shows before anybody draws
-        self._stops = [self._real(self._stop, block) for block in range(self.last)]
-        self._digits: list[Real] = [Rational(p / (1 + p))]  # may be a dyadic number, later ones not
-        self._digits += [self._real(self._digit, i) for i in range(1, self.last)]
-        self._again = self._real(self._power, self.last)
+        # computed here, so that an unusable p is reported before anything is drawn
+        self._stops = [self._probability(self._stop, block) for block in range(self.last)]
+        self._digits: list[Probability] = [
+            RationalProbability(p / (1 + p))
+        ]  # only this one can be dyadic
+        self._digits += [self._probability(self._digit, i) for i in range(1, self.last)]
+        self._again = self._probability(self._power, self.last)
 
     def draw(self, source: BitSource) -> int:
         while True:
             block = 0
-            while block < self.last and not happens(source, self._stops[block]):
+            while block < self.last and not bernoulli(source, self._stops[block]):
                 block += 1
             k = 1 << block
             for i in range(block):
-                if happens(source, self._digits[i]):
+                if bernoulli(source, self._digits[i]):
                     k += 1 << i
             if block == self.last:
-                while happens(source, self._again):
+                while bernoulli(source, self._again):
                     k += 1 << block
-            if k == 1 << block or happens(source, Rational(Fraction(1 << block, k))):
+            if k == 1 << block or bernoulli(source, RationalProbability(Fraction(1 << block, k))):
                 return k
 
     def _power(self, i: int) -> Number:
         return self.p ** (1 << i) if self._exact else ball(self.p) ** (1 << i)
 
     def _weight(self, block: int) -> Number:
-        """Times 1 - p."""
+        """The total weight of a block, times 1 - p."""
         mass = self._power(block)
         if block < self.last:
             mass = mass - self._power(block + 1)
         return mass / (1 << block)
 
     def _stop(self, block: int) -> Number:
-        """The block's weight over that of itself and all later ones."""
+        """The weight of a block divided by the weight of it and all later blocks."""
         weights = [self._weight(j) for j in range(block, self.last + 1)]
         return weights[0] / sum(weights[1:], weights[0])
 
     def _digit(self, i: int) -> Number:
         return self._power(i) / (1 + self._power(i))
 
-    def _real(self, value: Callable[[int], Number], argument: int) -> Real:
+    def _probability(self, value: Callable[[int], Number], argument: int) -> Probability:
         if self._exact:
-            return Rational(Fraction(value(argument)))
-        return Computed(lambda: value(argument))
+            return RationalProbability(Fraction(value(argument)))
+        return ComputedProbability(lambda: value(argument))
 
 
 class Choice:
-    """One of several with probability proportional to its weight, by halving the list."""
+    """An index with probability proportional to its weight, by bisection of the list."""
 
     def __init__(self, weights: Sequence[Fraction]) -> None:
         common = math.lcm(*(weight.denominator for weight in weights))
@@ -152,12 +162,12 @@ class Choice:
         begin, end = 0, len(self._sums) - 1
         while end - begin > 1:
             middle = (begin + end) // 2
-            if happens(source, self._left(begin, middle, end)):
+            if bernoulli(source, self._left(begin, middle, end)):
                 end = middle
             else:
                 begin = middle
         return begin
 
-    def _left_share(self, begin: int, middle: int, end: int) -> Rational:
+    def _left_share(self, begin: int, middle: int, end: int) -> RationalProbability:
         left, whole = (self._sums[to] - self._sums[begin] for to in (middle, end))
-        return Rational(Fraction(left, whole))
+        return RationalProbability(Fraction(left, whole))

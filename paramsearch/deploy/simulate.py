@@ -1,8 +1,8 @@
-"""Simulation: what a file says about cost and error, against what its protocol does.
+"""Simulation: the cost and error that a file states, compared with those of its protocol.
 
-``users`` runs the randomizer of every user; ``aggregate`` draws the events of all users together,
-the same law at a cost that depends on the noise alone.  The bits are seeded, so a simulation
-protects nobody.
+The path ``users`` runs the randomizer of every user; ``aggregate`` draws the events of all users
+together, the same law at a cost that depends on the noise alone.  The bits are seeded, so simulated
+messages protect nobody.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,22 +24,37 @@ from accounting.base.validation import one_of, share, whole
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
-from paramsearch.deploy.participation import part_of, refuse, too_few_users
+from paramsearch.deploy.noise_terms import noise_terms
+from paramsearch.deploy.participation import check_enough, share_of, too_few_users
 from paramsearch.deploy.randomizer import Noise, Randomizer
 from paramsearch.parameters.parameter_file import ParameterFile
 
-Way = Literal["users", "aggregate"]
+SamplingPath = Literal["users", "aggregate"]
 Values = Literal["uniform", "zero", "largest"]
-MOST_USERS: dict[Way, int] = {"users": 10**7, "aggregate": 10**10}
+MOST_USERS: dict[SamplingPath, int] = {"users": 10**7, "aggregate": 10**10}
 _CHUNK = 100_000
+"""Number of users simulated together by one process."""
 _MOST_EVENTS = 30_000_000
+"""Largest expected number of noise events in a run; each takes microseconds."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to simulate; ``honest`` is the fraction of the users who add noise.
+class Simulation:
+    """What to simulate.
 
-    If those are fewer than the file's certificate needs, this is an error unless ``allow_few``.
+    Args:
+        file: The parameter file.
+        users: Number of users.
+        values: The users' values.
+        runs: Number of independent runs.
+        seed: Seed of all random bits.
+        path: Whether users are simulated one by one or together.
+        honest: Fraction of the users who add their noise.
+        allow_few: Allow fewer such users than the file's certificate needs.
+
+    Raises:
+        InvalidParameter: If a number is outside its domain, or the simulation would take too long.
+        TooFew: If too few users add their noise.
     """
 
     file: ParameterFile
@@ -48,12 +62,12 @@ class Plan:
     values: Values = "uniform"
     runs: int = 1
     seed: int = 0
-    path: Way = "aggregate"
+    path: SamplingPath = "aggregate"
     honest: float = 1.0
     allow_few: bool = False
 
     def __post_init__(self) -> None:
-        one_of("path", self.path, get_args(Way))
+        one_of("path", self.path, get_args(SamplingPath))
         one_of("values", self.values, get_args(Values))
         whole("users", self.users, least=1)
         if self.users > MOST_USERS[self.path]:
@@ -64,32 +78,32 @@ class Plan:
         whole("runs", self.runs, least=1)
         whole("seed", self.seed, least=0)
         object.__setattr__(self, "honest", share("honest", self.honest))
-        refuse(too_few_users(self.file, self.noisy_users), allowed=self.allow_few)
+        check_enough(too_few_users(self.file, self.noisy_users), allowed=self.allow_few)
         events = Noise(self.file).rate * self.users / self.file.problem.n
         if events > _MOST_EVENTS:
             raise InvalidParameter(
-                f"{self.users:,} users draw about {float(events):.3g} events of noise, too many to "
-                f"simulate; the file is for n = {self.file.problem.n:,}, rescale it"
+                f"{self.users:,} users draw about {float(events):.3g} noise events, too many to "
+                f"simulate; the file is for n = {self.file.problem.n:,}: rescale it"
             )
         if self.honest < 1 and self.path == "users":
-            raise InvalidParameter("honest below 1 is simulated on the path 'aggregate'")
+            raise InvalidParameter("honest below 1 needs the path 'aggregate'")
 
     @property
     def noisy_users(self) -> int:
-        return part_of(self.users, self.honest)
+        return share_of(self.users, self.honest)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: messages sent, and the error of every coordinate."""
+    """One run: the number of messages sent, and the error of every coordinate."""
 
     messages: int
     errors: FloatArray
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A measured mean beside the mean and standard error that the file leads to."""
+class MeasuredMean:
+    """A measured mean, and the mean and standard error that the file predicts."""
 
     measured: float
     expected: float
@@ -97,102 +111,110 @@ class Comparison:
 
     @property
     def deviation(self) -> float:
-        """In standard errors."""
+        """Difference of the two means in standard errors."""
         return (self.measured - self.expected) / self.standard_error
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """All runs together."""
+class SimulationResult:
+    """All runs of a simulation."""
 
-    plan: Plan
+    simulation: Simulation
     runs: tuple[Run, ...]
 
     @property
     def _share(self) -> float:
-        """Of the file's noise."""
-        return self.plan.users / self.plan.file.problem.n * self.plan.honest
+        """The simulated noise as a fraction of the file's."""
+        return self.simulation.users / self.simulation.file.problem.n * self.simulation.honest
 
     @property
-    def messages(self) -> Comparison:
-        """Of all users."""
-        plan, file = self.plan, self.plan.file
+    def messages(self) -> MeasuredMean:
+        """Number of messages of all users in a run."""
+        simulation, file = self.simulation, self.simulation.file
         sends = {"uniform": 1 - 1 / (file.problem.max_value + 1), "zero": 0.0, "largest": 1.0}
-        chance = sends[plan.values]
-        expected = plan.users * chance + file.cost.noise_messages * self._share
-        noise = [(1, file.central.r, file.central.p)] * 2
-        noise += [(len(entry.atom), entry.r, entry.p) for entry in file.atoms]
-        variance = plan.users * chance * (1 - chance)
-        for size, r, p in noise:
-            odd = float(1 - Fraction(p))
-            variance += file.dimension * self._share * size**2 * r * (1 - odd) / odd**2
+        chance = sends[simulation.values]
+        expected = simulation.users * chance + file.cost.noise_messages * self._share
+        variance = simulation.users * chance * (1 - chance)
+        for term in noise_terms(file):
+            size, odd = len(term.atom), term.one_minus_p
+            variance += file.dimension * self._share * size**2 * term.r * (1 - odd) / odd**2
         measured = float(np.mean([run.messages for run in self.runs]))
-        return Comparison(measured, expected, math.sqrt(variance / len(self.runs)))
+        return MeasuredMean(measured, expected, math.sqrt(variance / len(self.runs)))
 
     @property
     def bits_per_user(self) -> float:
-        return self.messages.measured * Codec.of(self.plan.file).bits / self.plan.users
+        return self.messages.measured * Codec.of(self.simulation.file).bits / self.simulation.users
 
     @property
-    def mse(self) -> Comparison:
-        """Of every coordinate."""
+    def mse(self) -> MeasuredMean:
+        """Squared error of a coordinate."""
         squares = np.concatenate([run.errors**2 for run in self.runs])
-        central = self.plan.file.central
-        odd = float(1 - Fraction(central.p))
+        central = noise_terms(self.simulation.file)[0]
+        odd = central.one_minus_p
         p, r = 1 - odd, 2 * central.r * self._share
         variance = r * p / odd**2
         fourth = r * p * (1 + 4 * p + p * p) / odd**4 + 3 * variance**2
         error = math.sqrt((fourth - variance**2) / len(squares))
-        return Comparison(float(squares.mean()), variance, error)
+        return MeasuredMean(float(squares.mean()), variance, error)
 
 
-def simulate(plan: Plan, progress: Progress = silent) -> Outcome:
-    """All runs, one after the other."""
-    noise = Noise(plan.file)
+def simulate(simulation: Simulation, progress: Progress = silent) -> SimulationResult:
+    """Run a simulation, its runs one after the other."""
+    noise = Noise(simulation.file)
     runs = []
-    for number in range(plan.runs):
-        progress(f"run {number + 1} of {plan.runs}")
-        one = _aggregate(plan, number, noise) if plan.path == "aggregate" else _users(plan, number)
+    for number in range(simulation.runs):
+        progress(f"run {number + 1} of {simulation.runs}")
+        one = (
+            _aggregate(simulation, number, noise)
+            if simulation.path == "aggregate"
+            else _users(simulation, number)
+        )
         runs.append(one)
-    return Outcome(plan, tuple(runs))
+    return SimulationResult(simulation, tuple(runs))
 
 
-def _aggregate(plan: Plan, number: int, noise: Noise) -> Run:
-    """How many send what is multinomial; errors are what the noise adds."""
-    file, dimension = plan.file, plan.file.dimension
-    random = np.random.default_rng([plan.seed, number])
-    sending = plan.users
-    if plan.values == "zero":
+def _aggregate(simulation: Simulation, number: int, noise: Noise) -> Run:
+    """A run that draws only what matters: how many users send a value, and all noise events."""
+    file, dimension = simulation.file, simulation.file.dimension
+    random = np.random.default_rng([simulation.seed, number])
+    sending = simulation.users
+    if simulation.values == "zero":
         sending = 0
-    elif plan.values == "uniform":
+    elif simulation.values == "uniform":
         top = file.problem.max_value
-        sending = int(random.binomial(plan.users, top / (top + 1)))
+        sending = int(random.binomial(simulation.users, top / (top + 1)))
     errors = np.zeros(dimension)
     messages = sending
-    source = SeededBits(f"{plan.seed}/{number}")
-    for coordinate, which, copies in noise.events(source, plan.noisy_users):
-        elements = noise.atoms[which]
-        messages += len(elements) * copies
-        errors[coordinate] += sum(elements) * copies
+    source = SeededBits(f"{simulation.seed}/{number}")
+    for event in noise.events(source, simulation.noisy_users):
+        messages += len(event.atom) * event.copies
+        errors[event.coordinate] += sum(event.atom) * event.copies
     return Run(messages, errors)
 
 
-def _users(plan: Plan, number: int) -> Run:
+def _users(simulation: Simulation, number: int) -> Run:
     pieces = [
-        (plan, number, begin, min(begin + _CHUNK, plan.users))
-        for begin in range(0, plan.users, _CHUNK)
+        _Piece(simulation, number, begin, min(begin + _CHUNK, simulation.users))
+        for begin in range(0, simulation.users, _CHUNK)
     ]
-    errors, messages = np.zeros(plan.file.dimension), 0
+    errors, messages = np.zeros(simulation.file.dimension), 0
     for found in _in_processes(pieces):
         messages += found.messages
         errors += found.errors
     return Run(messages, errors)
 
 
-Piece = tuple[Plan, int, int, int]
+@dataclass(frozen=True)
+class _Piece:
+    """The users begin..end-1 of the run with this number."""
+
+    simulation: Simulation
+    number: int
+    begin: int
+    end: int
 
 
-def _in_processes(pieces: list[Piece]) -> Iterator[Run]:
+def _in_processes(pieces: list[_Piece]) -> Iterator[Run]:
     if len(pieces) < 4 or cores() < 2:
         yield from map(_piece, pieces)
         return
@@ -202,14 +224,14 @@ def _in_processes(pieces: list[Piece]) -> Iterator[Run]:
         yield from pool.map(_piece, pieces)
 
 
-def _piece(piece: Piece) -> Run:
-    """The randomizers of some users, and the analyzer on their messages."""
-    plan, number, begin, end = piece
-    file = plan.file
-    randomizer = Randomizer(file, SeededBits(f"{plan.seed}/{number}/{begin}"), not_private=True)
-    random = np.random.default_rng([plan.seed, number, begin])
-    values = _values(plan, end - begin, random)
-    analyzer = Analyzer(file, strict=True)  # of the messages, not of their number
+def _piece(piece: _Piece) -> Run:
+    """Run the randomizers of some users, and the analyzer on their messages."""
+    simulation, file = piece.simulation, piece.simulation.file
+    seed = (simulation.seed, piece.number, piece.begin)
+    randomizer = Randomizer(file, SeededBits("/".join(map(str, seed))), not_private=True)
+    random = np.random.default_rng(seed)
+    values = _values(simulation, piece.end - piece.begin, random)
+    analyzer = Analyzer(file, strict=True)  # it adds up messages; their number is not checked
     if file.dimension == 1:
         analyzer.add(randomizer.batch(values, allow_few=True).symbols)
         truth = np.array([values.sum()])
@@ -221,8 +243,8 @@ def _piece(piece: Piece) -> Run:
     return Run(analyzer.messages, analyzer.sums - truth)
 
 
-def _values(plan: Plan, count: int, random: np.random.Generator) -> IntArray:
-    top = plan.file.problem.max_value
-    if plan.values == "uniform":
+def _values(simulation: Simulation, count: int, random: np.random.Generator) -> IntArray:
+    top = simulation.file.problem.max_value
+    if simulation.values == "uniform":
         return random.integers(top + 1, size=count)
-    return np.full(count, 0 if plan.values == "zero" else top, np.int64)
+    return np.full(count, 0 if simulation.values == "zero" else top, np.int64)

@@ -1,1 +1,1 @@
-"""A table of parameter files as one page for people, which needs no network."""
+"""A table of parameter files as one interactive HTML page that needs no network."""

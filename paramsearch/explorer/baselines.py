@@ -1,15 +1,14 @@
-"""What the table is compared with, for every stop of the explorer's sliders.
+"""Cost and error of the mechanisms that the table is compared with, for all stops of the sliders.
 
-Arrays are flat, the last of their ``axes`` fastest.  The correlated noise of the paper does not
-depend on n, so that n is not among its axes: the page finds 1 + noise/n.
+Arrays are flat; the last of their ``axes`` varies fastest.  The correlated noise of the paper does
+not depend on n, so n is not among its axes: the page computes 1 + noise/n messages per user.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
@@ -23,19 +22,35 @@ from accounting.baselines import (
     SplitAndMix,
 )
 from accounting.model.problem import Problem
-from paramsearch.comparison import of_the_paper
+from paramsearch.comparison import published_noise
 
 RESPONSE_USERS = 1_000_000
-"""The error of randomized response is found for these users alone: it takes longest of all."""
+"""Randomized response is evaluated for this number of users only: it takes longest of all."""
 _FINE = 12
-"""Digits of messages per user, of which the page takes 1 away."""
+"""Digits of messages per user, from which the page subtracts 1."""
 _COARSE = 5
-"""Digits of the paper's noise: more depend on the number of cores that solve its program."""
-_PER_USER = "messages", "bits", "rmse"
-Numbers = tuple[float | None, ...]
-_NOTHING: Numbers = (None, None, None)
-_NONE = AccountingError, OverflowError
-"""What a mechanism answers to a problem that it has no parameters for."""
+"""Digits of the paper's noise; more of them depend on the number of cores."""
+_NO_PARAMETERS = AccountingError, OverflowError
+"""What a mechanism raises if it has no parameters for a problem."""
+_EPS_DELTA_VALUE = "eps", "delta", "max_value"
+
+
+@dataclass(frozen=True)
+class PerUser:
+    """Messages and bits per user, and the error of the sum; None where there is none."""
+
+    messages: float | None = None
+    bits: float | None = None
+    rmse: float | None = None
+
+
+@dataclass(frozen=True)
+class PublishedNoise:
+    """Noise messages of all users, bits per message, and the error; None where there is none."""
+
+    noise: float | None = None
+    bits_per_message: int | None = None
+    rmse: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,10 +64,10 @@ class Axes:
     central_fraction: tuple[float, ...]
 
 
-def others(axes: Axes, progress: Progress = silent) -> dict[str, Any]:
-    """By a short name: axes and numbers; None where a mechanism has no parameters that do."""
+def baselines(axes: Axes, progress: Progress = silent) -> dict[str, Any]:
+    """The axes and arrays of every mechanism, by a short name."""
     return {
-        **_published(axes, progress),
+        **_paper(axes, progress),
         "ikos": _split_and_mix(axes),
         "rappor": _rappor(axes, progress),
         "response": _response(axes, progress),
@@ -60,52 +75,49 @@ def others(axes: Axes, progress: Progress = silent) -> dict[str, Any]:
     }
 
 
-def _published(axes: Axes, progress: Progress) -> dict[str, Any]:
-    """The paper's own parameters."""
-    found: tuple[list[Numbers], list[Numbers]] = [], []
-    for top in axes.max_value:  # t' is found once for each, the long part
+def _paper(axes: Axes, progress: Progress) -> dict[str, Any]:
+    """The paper's own parameters, by its theorem and refined."""
+    rows = []
+    for top in axes.max_value:  # computing t', once for each, takes most of the time
         progress(f"the paper's parameters for max_value {top:,}")
         for eps, delta, fraction in product(axes.eps, axes.delta, axes.central_fraction):
             problem = Problem(n=axes.n[0], eps=eps, delta=delta, max_value=top)
-            for line, numbers in zip(found, _noises(problem, fraction), strict=True):
-                line.append(numbers)
+            rows.append(_both_noises(problem, fraction))
     names = "max_value", "eps", "delta", "central_fraction"
     return {
-        name: _columns(names, ("noise", "bits_per_message", "rmse"), line)
-        for name, line in zip(("theorem", "refined"), found, strict=True)
+        name: _columns(names, PublishedNoise, column)
+        for name, column in zip(("theorem", "refined"), zip(*rows, strict=True), strict=True)
     }
 
 
-def _noises(problem: Problem, fraction: float) -> list[Numbers]:
-    """Noise messages, bits and error by the theorem and refined."""
+def _both_noises(problem: Problem, central_fraction: float) -> list[PublishedNoise]:
     try:
         return [
-            (_short(noise.noise_messages, _COARSE), noise.bits_per_message, _root(noise.mse))
-            for noise in of_the_paper(problem, fraction)
+            PublishedNoise(
+                _short(found.noise_messages, _COARSE), found.bits_per_message, _root(found.mse)
+            )
+            for found in published_noise(problem, central_fraction=central_fraction)
         ]
-    except _NONE:
-        return [_NOTHING] * 2
+    except _NO_PARAMETERS:
+        return [PublishedNoise()] * 2
 
 
 def _split_and_mix(axes: Axes) -> dict[str, Any]:
-    every = (
-        _numbers(SplitAndMix(Problem(n=n, eps=eps, delta=delta, max_value=top)))
+    rows = [
+        _per_user(SplitAndMix(Problem(n=n, eps=eps, delta=delta, max_value=top)))
         for n, eps, delta, top in product(axes.n, axes.eps, axes.delta, axes.max_value)
-    )
-    return _columns(("n", "eps", "delta", "max_value"), _PER_USER, every)
+    ]
+    return _columns(("n", *_EPS_DELTA_VALUE), PerUser, rows)
 
 
 def _rappor(axes: Axes, progress: Progress) -> dict[str, Any]:
     rows = []
     for n, eps, delta in product(axes.n, axes.eps, axes.delta):
         progress(f"fragmented RAPPOR for n = {n:,}")
-        first = FragmentedRappor(Problem(n=n, eps=eps, delta=delta, max_value=1))
         for top in axes.max_value:
-            mechanism = FragmentedRappor(Problem(n=n, eps=eps, delta=delta, max_value=top))
-            with suppress(*_NONE):  # the flip probability is that of any max_value: found once
-                mechanism.__dict__["flip"] = first.flip
-            rows.append(_numbers(mechanism))
-    return _columns(("n", "eps", "delta", "max_value"), _PER_USER, rows)
+            problem = Problem(n=n, eps=eps, delta=delta, max_value=top)
+            rows.append(_per_user(FragmentedRappor(problem)))
+    return _columns(("n", *_EPS_DELTA_VALUE), PerUser, rows)
 
 
 def _response(axes: Axes, progress: Progress) -> dict[str, Any]:
@@ -113,31 +125,37 @@ def _response(axes: Axes, progress: Progress) -> dict[str, Any]:
     for eps, delta, top in product(axes.eps, axes.delta, axes.max_value):
         progress(f"randomized response for eps = {eps:g}")
         problem = Problem(n=RESPONSE_USERS, eps=eps, delta=delta, max_value=top)
-        rows.append(_numbers(RandomizedResponse(problem)))
-    return _columns(("eps", "delta", "max_value"), _PER_USER, rows)
+        rows.append(_per_user(RandomizedResponse(problem)))
+    return _columns(_EPS_DELTA_VALUE, PerUser, rows)
 
 
 def _central(axes: Axes) -> dict[str, Any]:
-    every = (
-        DiscreteLaplace(Problem(n=axes.n[0], eps=eps, delta=axes.delta[0], max_value=top))
+    rows = [
+        _per_user(
+            DiscreteLaplace(Problem(n=axes.n[0], eps=eps, delta=axes.delta[0], max_value=top))
+        )
         for eps, top in product(axes.eps, axes.max_value)
-    )
-    return _columns(("eps", "max_value"), _PER_USER, map(_numbers, every))
+    ]
+    return _columns(("eps", "max_value"), PerUser, rows)
 
 
-def _numbers(mechanism: Baseline) -> Numbers:
-    """None for what does not exist: an error that is infinite, or no noise that would do."""
+def _per_user(mechanism: Baseline) -> PerUser:
     try:
-        return _short(mechanism.messages, _FINE), _short(mechanism.bits), _root(mechanism.mse)
-    except _NONE:
-        return _NOTHING
+        return PerUser(
+            _short(mechanism.messages, _FINE), _short(mechanism.bits), _root(mechanism.mse)
+        )
+    except _NO_PARAMETERS:
+        return PerUser()
 
 
 def _columns(
-    axes: tuple[str, ...], names: tuple[str, ...], rows: Iterable[Numbers]
+    axes: tuple[str, ...],
+    kind: type[PerUser] | type[PublishedNoise],
+    rows: Sequence[PerUser] | Sequence[PublishedNoise],
 ) -> dict[str, Any]:
-    columns = zip(*rows, strict=True)
-    return {"axes": axes, **{name: list(c) for name, c in zip(names, columns, strict=True)}}
+    """The rows as an array for each attribute."""
+    names = [field.name for field in fields(kind)]
+    return {"axes": axes, **{name: [getattr(row, name) for row in rows] for name in names}}
 
 
 def _root(mse: float) -> float | None:
@@ -145,6 +163,6 @@ def _root(mse: float) -> float | None:
 
 
 def _short(value: float, digits: int = 7) -> float:
-    """As many digits as are shown, and some more."""
+    """A number rounded to slightly more digits than the page shows."""
     rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded.is_integer() else rounded

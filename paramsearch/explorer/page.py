@@ -1,7 +1,7 @@
 """The explorer's page: HTML, style, script and data in one file.
 
-The policy in it lets the browser run this script alone, by its hash, and load nothing.  The data
-are JSON without a ``<``, so that nothing in them can end their element.
+Its content security policy lets the browser run only this script, by its hash, and load nothing.
+The data are JSON without a ``<``, so that nothing in them can end their element.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import json
 from importlib import resources
 
 from accounting.base.progress import Progress, silent
-from paramsearch.explorer.data import data
+from paramsearch.explorer.data import page_data
 from paramsearch.tables.lookup import Table
 
 
 def page(table: Table, progress: Progress = silent) -> str:
-    """The same table gives the same page."""
+    """The page of a table, which depends on nothing else."""
     style = _style()
     script = "".join(map(_asset, ("charts.js", "files.js", "explorer.js")))
-    known = json.dumps(data(table, progress), allow_nan=False, separators=(",", ":"))
+    known = json.dumps(page_data(table, progress), allow_nan=False, separators=(",", ":"))
     parts = {
         "POLICY": policy(style, script),
         "STYLE": style,
@@ -35,7 +35,8 @@ def page(table: Table, progress: Progress = silent) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """A content security policy; the icon is an empty one, so that a browser asks for none."""
+    """The content security policy; it allows the page's empty icon, which stops browsers from
+    requesting one."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -51,6 +52,6 @@ def _asset(name: str) -> str:
 
 
 def _style() -> str:
-    """The report's, and what the explorer has besides."""
+    """The style of the report, followed by that of the explorer."""
     common = (resources.files("paramsearch") / "report" / "report.css").read_text("utf-8")
     return common + _asset("explorer.css")

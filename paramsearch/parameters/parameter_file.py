@@ -232,8 +232,8 @@ def load(path: Path) -> ParameterFile:
         InvalidConfiguration: If the file cannot be read, has another form, or was changed after it
             was sealed.
 
-    >>> from paramsearch.tables.lookup import shipped
-    >>> load(shipped() / "files" / "5-1-1e-06-0.9.json")
+    >>> from paramsearch.tables.lookup import shipped_folder
+    >>> load(shipped_folder() / "files" / "5-1-1e-06-0.9.json")
     <ParameterFile: (1, 1e-06) for n = 1,000,000, max_value = 5; 6 atoms, certified>
     """
     return from_json(strict_json.read(path), source=str(path))

@@ -1,1 +1,1 @@
-"""The audit report: one self-contained HTML page."""
+"""The report of an audit: one self-contained HTML page."""

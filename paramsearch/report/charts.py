@@ -1,12 +1,13 @@
 """The drawings of the report, as SVG: the privacy profile and the map of all changes of input.
 
-Colours that depend on light or dark come from the style sheet, by class.
+Colors that differ between light and dark mode come from the style sheet, by class.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -17,21 +18,25 @@ from accounting.model.change import Change
 from paramsearch.report.html import Html, element, join, label, power
 
 _WIDTH, _HEIGHT = 496, 410
+"""Size of a drawing, in units of its view box, as are the next two."""
 _LEFT, _TOP = 64, 14
+"""Position of the plot in its drawing."""
 _SIDE = 340
-"""Both drawings have a plot of this height; the map is square."""
+"""Height of both plots; the map is square."""
 _FLOOR = 1e-30
-"""The profile is not resolved below this."""
+"""Smallest delta that the profile resolves."""
 LARGEST_MAP = 64
-"""Cells to a side; beyond it blocks of changes share one."""
+"""Largest number of cells per side; with more inputs, blocks of changes share a cell."""
 _HOVER = 32
-"""Cells to a side up to which each has a title."""
+"""Largest number of cells per side at which each has a title."""
 _WRITTEN = 5
-"""Cells to a side up to which the bound is written into each."""
+"""Largest number of cells per side at which the bound is written into each."""
 _DECADES = 6
-"""The colours span at most so many below the largest bound; much smaller ones are loose anyway."""
+"""Largest number of decades that the colors span; much smaller bounds are loose anyway."""
 _VIRIDIS = bytes.fromhex("440154472d7b3b528b2c728e21918c28ae805ec962addc30fde725")
+"""Nine colors of the palette viridis, from small to large."""
 _LEVELS = 32
+"""Number of different colors in the map."""
 
 
 def _drawing(name: str, title: str, description: str, *parts: str) -> Html:
@@ -51,7 +56,7 @@ def _text(x: float, y: float, content: str, anchor: str = "middle", **more: obje
 
 
 def _upright(content: str) -> Html:
-    """The name of the vertical axis."""
+    """The label of the vertical axis."""
     middle = _TOP + _SIDE / 2
     return _text(16, middle, content, transform=f"rotate(-90 16 {middle})")
 
@@ -66,7 +71,7 @@ def _points(points: Sequence[tuple[float, float]]) -> str:
 
 
 def ticks(span: float, most: int) -> list[float]:
-    """Round numbers from 0 to span, at most ``most`` steps."""
+    """Round numbers from 0 to ``span`` in at most ``most`` equal steps."""
     rough = span / most
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * k for k in (1, 2, 5, 10) if size * k >= rough * (1 - 1e-9))
@@ -80,7 +85,7 @@ def profile_chart(
     delta: float,
     proved: Enclosure | None,
 ) -> Html:
-    """delta(eps) on a logarithmic axis with the claim, and what was proved at its eps."""
+    """Bounds on delta(eps) on a logarithmic axis, the claim, and the proved bound at its eps."""
     width = _WIDTH - _LEFT - 14
     last = curve[-1][0]
     seen = [bound.upper for _, bound in curve if bound.upper > 0] + [delta]
@@ -155,7 +160,7 @@ def _diamond(x: float, y: float, size: float) -> str:
 
 
 def swatch(kind: str) -> Html:
-    """The sign of one kind of mark, for the legend beside the profile."""
+    """The mark of one kind, for the legend of the profile."""
     drawn = {
         "upper": _line(0, 8, 28, 8, "upper"),
         "lower": _line(0, 8, 28, 8, "lower"),
@@ -168,33 +173,30 @@ def swatch(kind: str) -> Html:
 
 
 def block_size(inputs: int) -> int:
-    """How many neighbouring inputs share a row of the map."""
+    """Number of neighboring inputs that share a row of the map."""
     return -(-inputs // LARGEST_MAP)
 
 
 def block_maximum(bounds: FloatArray, size: int) -> FloatArray:
-    """The largest bound in every block of size x size; NaN where there is none."""
+    """The largest bound in every block of size x size changes; NaN where there is none."""
     starts = np.arange(0, len(bounds), size)
-    rows = np.fmax.reduceat(bounds, starts, axis=0)  # fmax passes over NaN, the diagonal
+    rows = np.fmax.reduceat(bounds, starts, axis=0)  # fmax ignores NaN, the diagonal
     found: FloatArray = np.fmax.reduceat(rows, starts, axis=1)
     return found
 
 
 def pair_map(bounds: FloatArray, *, worst: Change | None) -> Html:
-    """Upper bounds of delta for the input j (down) becoming k (across), by colour."""
+    """Upper bounds on delta for input j (rows) becoming k (columns), by color."""
     inputs = len(bounds)
     size = block_size(inputs)
     cells = block_maximum(bounds, size)
     n = len(cells)
     width = _SIDE / n
-    low, high = colour_range(cells)
-    parts = [
-        _cell(cells, j, k, width, _level(float(cells[j, k]), low, high))
-        for j, k in np.argwhere(~np.isnan(cells))
-        if n <= _HOVER
-    ]
+    scale = ColorScale.of(cells)
     if n > _HOVER:
-        parts = _merged(cells, width, low, high)
+        parts = _merged(cells, width, scale)
+    else:
+        parts = [_cell(cells, j, k, width, scale) for j, k in np.argwhere(~np.isnan(cells))]
     for tick in ticks(inputs - 1, min(inputs - 1, 10)):
         at = (tick / size + 0.5) * width if size == 1 else tick / size * width
         parts += [_text(_LEFT + at, _TOP + _SIDE + 20, f"{tick:.0f}")]
@@ -214,26 +216,33 @@ def pair_map(bounds: FloatArray, *, worst: Change | None) -> Html:
         "Upper bounds of δ for every change of one input",
         f"A map of {n} by {n} cells{shared}; its largest bounds are in the table that follows.",
         *parts,
-        _scale(low, high, zero=bool((cells == 0).any())),
+        _legend(scale, zero=bool((cells == 0).any())),
     )
 
 
-def colour_range(cells: FloatArray) -> tuple[float, float]:
-    """Decades at the ends of the colours; a few bounds may lie below."""
-    visible = np.log10(cells[cells > 0])
-    if not len(visible):
-        return -1.0, 0.0
-    high = float(visible.max())
-    low = max(float(np.quantile(visible, 0.05, method="higher")), high - _DECADES)
-    return min(low, math.floor(high) - 1.0), high  # two decades to name, at least
+@dataclass(frozen=True)
+class ColorScale:
+    """The decimal logarithms of the bounds that have the darkest and the brightest color."""
 
+    low: float
+    high: float
 
-def _level(bound: float, low: float, high: float) -> int:
-    """0.._LEVELS - 1, or -1 for a bound of 0."""
-    if bound <= 0:
-        return -1
-    share = (math.log10(bound) - low) / (high - low)
-    return min(max(int(share * _LEVELS), 0), _LEVELS - 1)
+    @staticmethod
+    def of(cells: FloatArray) -> ColorScale:
+        """The scale of a map; a few bounds may lie below it."""
+        visible = np.log10(cells[cells > 0])
+        if not len(visible):
+            return ColorScale(-1.0, 0.0)
+        high = float(visible.max())
+        low = max(float(np.quantile(visible, 0.05, method="higher")), high - _DECADES)
+        return ColorScale(min(low, math.floor(high) - 1.0), high)  # at least two decades to label
+
+    def level(self, bound: float) -> int:
+        """The color of a bound, one of 0.._LEVELS - 1; -1 for a bound of 0."""
+        if bound <= 0:
+            return -1
+        share = (math.log10(bound) - self.low) / (self.high - self.low)
+        return min(max(int(share * _LEVELS), 0), _LEVELS - 1)
 
 
 def _rgb(level: int) -> tuple[int, ...]:
@@ -250,9 +259,10 @@ def _paint(level: int) -> dict[str, str]:
     return {"fill": "#" + bytes(_rgb(level)).hex()}
 
 
-def _cell(cells: FloatArray, j: int, k: int, width: float, level: int) -> Html:
+def _cell(cells: FloatArray, j: int, k: int, width: float, scale: ColorScale) -> Html:
     x, y = _LEFT + k * width, _TOP + j * width
     bound = float(cells[j, k])
+    level = scale.level(bound)
     place = {"x": f"{x:.2f}", "y": f"{y:.2f}", "width": f"{width:.2f}", "height": f"{width:.2f}"}
     place["shape_rendering"] = "crispEdges"
     words = f"input {j} becomes {k}: δ ≤ {label(bound, 3, 'upper')}"
@@ -266,11 +276,11 @@ def _cell(cells: FloatArray, j: int, k: int, width: float, level: int) -> Html:
     return join([drawn, value])
 
 
-def _merged(cells: FloatArray, width: float, low: float, high: float) -> list[Html]:
-    """One path per colour: thousands of cells stay a small file."""
+def _merged(cells: FloatArray, width: float, scale: ColorScale) -> list[Html]:
+    """All cells as one path per color, which keeps a page with thousands of cells small."""
     paths: dict[int, list[str]] = {}
     for j, row in enumerate(cells.tolist()):
-        levels = [None if math.isnan(bound) else _level(bound, low, high) for bound in row]
+        levels = [None if math.isnan(bound) else scale.level(bound) for bound in row]
         edges = [0, *(k for k in range(1, len(row)) if levels[k] != levels[k - 1]), len(row)]
         for begin, end in pairwise(edges):
             level = levels[begin]
@@ -286,15 +296,15 @@ def _merged(cells: FloatArray, width: float, low: float, high: float) -> list[Ht
 
 
 def _outline(j: int, k: int, width: float) -> list[Html]:
-    """Dark around light, so that it is seen on every colour."""
+    """A dark frame around a light one, visible on every color."""
     side = max(width, 10.0)
     x, y = _LEFT + (k + 0.5) * width - side / 2, _TOP + (j + 0.5) * width - side / 2
     place = {"width": f"{side:.1f}", "height": f"{side:.1f}", "x": f"{x:.1f}", "y": f"{y:.1f}"}
     return [element("rect", class_=kind, **place) for kind in ("outer", "inner")]
 
 
-def _scale(low: float, high: float, *, zero: bool) -> Html:
-    """The colours and the decades they stand for."""
+def _legend(scale: ColorScale, *, zero: bool) -> Html:
+    """The colors with the decades they stand for."""
     x, height = _LEFT + _SIDE + 13, _SIDE - 40
     part = height / _LEVELS
     bar = [
@@ -308,9 +318,8 @@ def _scale(low: float, high: float, *, zero: bool) -> Html:
         )
         for level in range(_LEVELS)
     ]
-    decades = range(math.ceil(low), math.floor(high) + 1)
-    for exponent in decades:
-        y = _TOP + height * (high - exponent) / (high - low)
+    for exponent in range(math.ceil(scale.low), math.floor(scale.high) + 1):
+        y = _TOP + height * (scale.high - exponent) / (scale.high - scale.low)
         bar += [
             _line(x + 14, y, x + 18, y, "axis"),
             _text(x + 21, y + 4.5, power(exponent), "start"),

@@ -1,4 +1,4 @@
-"""Words, numbers and markup for the report; whatever is not markup is escaped."""
+"""Text, numbers and markup for the report; everything that is not markup is escaped."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ Side = Literal["nearest", "lower", "upper"]
 _ROUNDING = {"nearest": ROUND_HALF_EVEN, "lower": ROUND_FLOOR, "upper": ROUND_CEILING}
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 200
-"""Characters of a string from outside that are shown."""
+"""Largest number of characters shown of a text from the audited file."""
 _RUNS = 8
-"""Distinct values of an atom that are shown."""
-
-
+"""Largest number of distinct values shown of an atom."""
 LARGEST_TABLE = 2000
-"""Rows; a file may hold a million."""
+"""Largest number of rows shown of a table; a file may have a million atoms."""
 Fact = tuple[str, str]
 """A name and its value."""
 
@@ -42,7 +40,7 @@ def element(name: str, *children: str, **attributes: object) -> Html:
 
 
 def join(parts: Iterable[str]) -> Html:
-    """Markup and text one after the other."""
+    """Concatenate markup and text."""
     return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
 
 
@@ -52,7 +50,7 @@ def section(name: str, heading: str, *content: str) -> Html:
 
 
 def facts(items: Iterable[Fact]) -> Html:
-    """Names and values, one under the other."""
+    """A list of names and values."""
     rows = [element("div", element("dt", name), element("dd", value)) for name, value in items]
     return element("dl", *rows)
 
@@ -60,7 +58,7 @@ def facts(items: Iterable[Fact]) -> Html:
 def table(
     caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = ""
 ) -> Html:
-    """A table that scrolls in its own box, by keyboard too; the first column names the row."""
+    """A table in a box that can be scrolled, also by keyboard; the first column names the row."""
     head = element("tr", *(element("th", text, scope="col") for text in heads))
     body = []
     for first, *rest in rows:
@@ -74,15 +72,16 @@ def table(
     )
 
 
-def told(text: str) -> str:
-    """A string from outside, cut to a readable length; what cannot be seen is shown as such."""
+def untrusted(text: str) -> str:
+    """A text from the audited file, cut to a readable length and with invisible characters
+    replaced."""
     cut = text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cut)
 
 
 def sentence(text: str) -> Html:
-    """A message of the audit, its symbols and numbers written as everywhere in the report."""
-    words = re.sub(r"\bdelta\b", "δ", re.sub(r"\beps\b", "ε", told(text)))
+    """A sentence of the audit, with symbols and numbers written as in the rest of the report."""
+    words = re.sub(r"\bdelta\b", "δ", re.sub(r"\beps\b", "ε", untrusted(text)))
     words = words if words.startswith(("δ", "ε")) else words[:1].upper() + words[1:]
     pieces = re.split(r"((?<![\w.])\d(?:\.\d+)?e[-+]\d+(?!\w))", words.rstrip(".") + ".")
     for i in range(1, len(pieces), 2):
@@ -91,31 +90,31 @@ def sentence(text: str) -> Html:
 
 
 def number(value: float, digits: int | None = None, side: Side = "nearest") -> Html:
-    """A number for people, the exact double in its title.
+    """A readable number with the exact double in its title.
 
-    With ``digits`` it is rounded to so many, and a bound never to its wrong side.
+    With ``digits`` it is rounded to that many digits; a bound is rounded to its own side.
     """
     return _number(_decimal(value, digits, side), repr(value))
 
 
 def quotient(value: Fraction, *, exact: str, digits: int = 6) -> Html:
-    """A rational as a decimal, its exact form in its title."""
+    """A rational as a decimal, with its exact form in the title."""
     return _number(_divided(value, digits), exact)
 
 
-def chance(value: Fraction, *, exact: str) -> Html:
-    """A probability, with enough digits to see how far below 1 it is."""
+def probability(value: Fraction, *, exact: str) -> Html:
+    """A probability with enough digits to show how far below 1 it is."""
     nines = -_divided(1 - value, 1).adjusted() - 1
     return quotient(value, exact=exact, digits=6 + nines)
 
 
 def share(part: float) -> Html:
-    """A part of a whole, in percent."""
+    """A fraction as a percentage."""
     return element("span", f"{100 * part:.3g} %", class_="number", title=repr(part))
 
 
 def percent(share: str) -> str:
-    """A part of a whole that is written as a decimal, in percent, digit by digit."""
+    """A fraction written as a decimal as a percentage with the same digits."""
     return f"{_plain(Decimal(share).scaleb(2))} %"
 
 
@@ -134,7 +133,7 @@ def power(exponent: int) -> str:
 
 
 def atom_text(atom: tuple[int, ...]) -> str:
-    """{5, −1 × 5}: the largest values first, equal ones counted."""
+    """An atom as a text like {5, −1 × 5}: the largest values first, equal ones counted."""
     counts = Counter(atom)
     values = sorted(counts, key=lambda value: (-abs(value), value < 0))
     runs = [_signed(v) + (f" × {counts[v]:,}" if counts[v] > 1 else "") for v in values[:_RUNS]]
@@ -150,7 +149,7 @@ def _decimal(value: float, digits: int | None, side: Side) -> Decimal:
     if digits is None:
         return Decimal(repr(value))
     exact = Decimal(value)
-    # digits before the point are all kept where they are written out
+    # all digits before the decimal point are kept where they are written out
     kept = digits if _is_scientific(exact) else max(digits, exact.adjusted() + 1)
     found = Context(prec=kept, rounding=_ROUNDING[side]).create_decimal(exact)
     if side == "nearest" or not _is_scientific(found):

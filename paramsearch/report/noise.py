@@ -1,4 +1,4 @@
-"""The sections of the report on the noise: every atom, and what it all costs."""
+"""The sections of the report on the noise and on its cost."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from paramsearch.report.html import (
     Fact,
     Html,
     atom_text,
-    chance,
     element,
     facts,
     join,
     number,
+    probability,
     quotient,
     section,
     share,
@@ -33,7 +33,7 @@ _CENTRAL = "1 and −1, each"
 
 
 def cost_section(document: Document) -> Html:
-    """Expected values; for a bare configuration, what follows from it."""
+    """Expected cost and error; for a bare configuration, as far as they follow from it."""
     rows: list[Fact]
     expected = element("p", "Messages and bits are expected values.", class_="note")
     if isinstance(document, ParameterFile):
@@ -67,7 +67,7 @@ def _rmse(document: Document) -> str:
 
 @dataclass(frozen=True)
 class _Entry:
-    """The noise of one atom, or the central noise."""
+    """A row of the table of noises: the noise of one atom, or the central noise."""
 
     name: str
     messages: int
@@ -93,22 +93,22 @@ def _entries(document: Document) -> Iterator[_Entry]:
 
 
 def _written(name: str, messages: int, noise: CentralNoise | AtomNoise) -> _Entry:
-    p = chance(Fraction(noise.p), exact=noise.p)
+    p = probability(Fraction(noise.p), exact=noise.p)
     rate = quotient(Fraction(noise.rate), exact=noise.rate)
     return _Entry(name, messages, noise.r, p, noise.mean, rate)
 
 
 def _double(p: float) -> Html:
-    return chance(Fraction(p), exact=repr(p))
+    return probability(Fraction(p), exact=repr(p))
 
 
 def _step(proposal: Proposal) -> float:
-    """eps_central / max_value, which a hostile file can make underflow."""
+    """eps_central / max_value; a hostile file can make it underflow."""
     return max(proposal.eps_central / proposal.max_value, 1e-300)
 
 
 def _messages(document: Document) -> float:
-    """Of all users, in one coordinate: 2 E[central] + the sum of |s| E[D^s]."""
+    """Expected noise messages of all users in one coordinate: 2 E[central] + sum of |s| E[D^s]."""
     if isinstance(document, ParameterFile):
         return document.cost.noise_messages / document.dimension
     atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in document.atoms)
@@ -116,7 +116,7 @@ def _messages(document: Document) -> float:
 
 
 def noise_section(document: Document, *, honest: float) -> Html:
-    """Every atom with the law of its noise."""
+    """The table of all noises with their laws."""
     total = _messages(document)
     rows = [
         (
@@ -135,7 +135,7 @@ def noise_section(document: Document, *, honest: float) -> Html:
         "compound Poisson events of the given rate. Point at a number for its exact value."
     )
     if document.dimension > 1:
-        note += f" Each of the {document.dimension:,} coordinates has all of it to itself."
+        note += f" Each of the {document.dimension:,} coordinates has noise of its own."
     if honest != 1:
         note += " This is the noise of all users; the proof counts on that of the honest ones only."
     if more:

@@ -1,4 +1,4 @@
-"""The sections of the report that answer: the verdict, the claim, the proof, the file."""
+"""The sections of the report on the verdict, the claim, the proof and the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from paramsearch.report.html import (
     section,
     sentence,
     table,
-    told,
+    untrusted,
 )
 
 Document = ParameterFile | Proposal
@@ -36,18 +36,18 @@ _SIGNS: dict[Verdict, str] = {
     "undecided": "M12.5 13a4.5 4.5 0 1 1 6.500 4.200c-1.300.7-2 1.500-2 3.100M17 25v.6",
 }
 _FACTOR = 2.0
-"""From here on a margin is told as a factor."""
+"""Least ratio that is shown as a factor instead of a percentage."""
 _BALLS = "ball arithmetic: each number is an interval that holds the true one"
 _METHODS = {
     BALL: ("ball", _BALLS),
     BALL_2D: ("ball, thinned", f"{_BALLS}; the central noise as doubles with error bounds"),
     FAST: ("fast", "floating point with proved error bounds"),
-    DISJOINT: ("disjoint supports", "every view tells the two inputs apart"),
+    DISJOINT: ("disjoint supports", "every view distinguishes the two inputs"),
 }
 
 
 def verdict_section(audit: Audit) -> Html:
-    """The answer, and what it rests on."""
+    """The verdict and the bounds it rests on."""
     sign = element(
         "svg",
         element("circle", cx=17, cy=17, r=15.5),
@@ -69,8 +69,8 @@ def verdict_section(audit: Audit) -> Html:
 
 
 def _answer(audit: Audit) -> Iterator[Fact]:
-    proof, at = audit.proof, join(["at ε = ", number(audit.eps)])
-    yield "Claimed", join(["δ ≤ ", number(audit.delta), " ", at])
+    proof, at = audit.proof, join(["at ε = ", number(audit.claim.eps)])
+    yield "Claimed", join(["δ ≤ ", number(audit.claim.delta), " ", at])
     if proof is None:
         yield "Proved", "nothing"
         return
@@ -85,19 +85,19 @@ def _answer(audit: Audit) -> Iterator[Fact]:
             "Proved",
             join(["δ ≤ ", upper, " ", at, f" (no lower bound: {no_lower_bound(proof)})"]),
         )
-    if 0 < high <= audit.delta:
-        yield "Margin", _margin(audit.delta, high, "below")
-    if low > audit.delta:
-        yield "Margin", _margin(audit.delta, low, "above")
+    if 0 < high <= audit.claim.delta:
+        yield "Margin", _margin(audit.claim.delta, high, "below")
+    if low > audit.claim.delta:
+        yield "Margin", _margin(audit.claim.delta, low, "above")
     worst = worst_change(audit)
     if worst is not None:
-        any_sequence = audit.releases > 1 and not audit.same_change
+        any_sequence = audit.claim.any_sequence
         label = "Worst sequence" if any_sequence else "Worst change"
         yield label, worst_case(proof, any_sequence=any_sequence)
 
 
 def _margin(claimed: float, bound: float, side: str) -> Html | str:
-    """How far a bound is from the claim, and not more: a factor from 2 on, percent below that."""
+    """The distance of a bound from the claim, rounded down: a factor, or below 2 a percentage."""
     if bound == claimed:
         return "none: the bound is the claim"
     factor = max(claimed, bound) / min(claimed, bound)
@@ -108,12 +108,12 @@ def _margin(claimed: float, bound: float, side: str) -> Html | str:
 
 
 def no_lower_bound(proof: Proof) -> str:
-    """Why there is none."""
+    """Why the proof has no lower bound."""
     return "proved for less noise" if proof.less_noise else "more atoms than values"
 
 
 def worst_change(audit: Audit) -> Change | None:
-    """The change with the largest bound, where the bounds single one out."""
+    """The change with the largest bound, unless the bounds do not single one out."""
     proof = audit.proof
     if proof is None or (proof.exact and proof.enclosure.lower == 0):
         return None
@@ -121,34 +121,34 @@ def worst_change(audit: Audit) -> Change | None:
 
 
 def _witness(audit: Audit) -> list[Html]:
-    """For a violation: who sees it, and what holds instead."""
+    """For a violation: the change that shows it, and the eps that holds instead."""
     proof, found = audit.proof, audit.satisfied_eps
     if audit.verdict != "violated" or proof is None:
         return []
-    any_sequence = audit.releases > 1 and not audit.same_change
+    any_sequence = audit.claim.any_sequence
     worst = worst_case(proof, any_sequence=any_sequence)
     if proof.enclosure.lower == 1:
         words = join(
             [
-                f"When {worst}, every outcome tells that it has changed. No ε makes up for that: "
-                "δ = 1 for all of them."
+                f"When {worst}, every outcome reveals the change. No ε makes up for that: δ = 1 "
+                "at every ε."
             ]
         )
         return [element("p", element("strong", "Witness. "), words)]
-    if proof.enclosure.lower <= audit.delta:
+    if proof.enclosure.lower <= audit.claim.delta:
         return [element("p", "The claimed δ is not what fails: the certificate in the file does.")]
     words = join(
         [
             f"With {worst}: δ is at least " if any_sequence else f"When {worst}, δ is at least ",
             number(proof.enclosure.lower, 5, "lower"),
             ", more than the ",
-            number(audit.delta),
+            number(audit.claim.delta),
             " claimed.",
         ]
     )
     holds: Html | str = "No ε was found that holds at this δ."
     if not audit.searched:
-        holds = "The ε that does hold at this δ was not searched for to the end, for lack of time."
+        holds = "The search for the ε that does hold at this δ ran out of time."
     if found is not None:
         holds = join(
             [
@@ -166,7 +166,7 @@ def _witness(audit: Audit) -> list[Html]:
 
 
 def problem_section(audit: Audit, document: Document) -> Html:
-    """The question that was answered; the file may have asked another one."""
+    """The claim that was audited, which may differ from that of the file."""
     own: ProblemSection | Proposal
     if isinstance(document, ParameterFile):
         own, releases, honest = document.problem, document.problem.releases, document.problem.honest
@@ -182,24 +182,24 @@ def problem_section(audit: Audit, document: Document) -> Html:
     rows: list[Fact] = [
         ("Users", f"{own.n:,}" if own.n is not None else "not stated"),
         ("Inputs", inputs),
-        ("ε", number(audit.eps)),
-        ("δ", number(audit.delta)),
+        ("ε", number(audit.claim.eps)),
+        ("δ", number(audit.claim.delta)),
         ("Adjacency", "substitution: one user’s input changes" + how),
         (
             "Releases",
-            releases_in_words(audit.releases, same_change=audit.same_change)
-            if audit.releases > 1
+            releases_in_words(audit.claim.releases, same_change=audit.claim.same_change)
+            if audit.claim.releases > 1
             else "1",
         ),
         (
             "Honest users",
             "all add their noise"
-            if audit.honest == 1
-            else percent(in_words(audit.honest, audit.proved_for))
+            if audit.claim.honest == 1
+            else percent(in_words(audit.claim.honest, audit.proved_for))
             + " of the users add their noise",
         ),
     ]
-    asked = (audit.eps, audit.delta, audit.releases, audit.honest)
+    asked = (audit.claim.eps, audit.claim.delta, audit.claim.releases, audit.claim.honest)
     given = (own.eps, own.delta, releases, honest)
     notes = []
     if asked != given:
@@ -216,7 +216,7 @@ def problem_section(audit: Audit, document: Document) -> Html:
 
 
 def proof_section(audit: Audit) -> Html:
-    """Which method proved how many pairs."""
+    """The methods of the proof, with the number of pairs that each covers."""
     proof = audit.proof
     if proof is None:
         text = "No proof was completed, so there are no bounds to rely on."
@@ -247,14 +247,14 @@ def proof_section(audit: Audit) -> Html:
     if not proof.exact:
         rows += [("Lower bound", f"none: {no_lower_bound(proof)}")]
     what = "δ(ε) is the largest hockey-stick divergence over the ordered pairs of inputs. "
-    if audit.releases > 1 and not audit.same_change:
+    if audit.claim.any_sequence:
         what = (
             "δ(ε) is the largest hockey-stick divergence over all sequences of changes, one in "
             "each release, each chosen by what was published before. "
         )
     if proof.enclosure.lower == 1:
-        what += "One pair that every outcome tells apart settles it."
-    elif audit.releases > 1 and not audit.same_change:
+        what += "One pair that every outcome distinguishes is enough."
+    elif audit.claim.any_sequence:
         what += "The best of them is bounded from above, backward over the releases"
         what += ", and from below by one of them." if proof.enclosure.lower > 0 else "."
     else:
@@ -264,15 +264,16 @@ def proof_section(audit: Audit) -> Html:
 
 
 def file_section(document: Document, *, signature: str | None, software: Mapping[str, str]) -> Html:
-    """What identifies the file, and what it says about its own making."""
+    """The identity of the file, and its own statements on how it was made."""
     audited = ", ".join(f"{name} {version}" for name, version in software.items())
-    rows: list[Fact] = [("Signature", told(signature) if signature is not None else "not checked")]
+    signed = "not checked" if signature is None else untrusted(signature)
+    rows: list[Fact] = [("Signature", signed)]
     parts: list[Html] = []
     if isinstance(document, ParameterFile):
         rows = [("SHA-256", element("code", document.sha256)), *rows]
         rows += [("Format", element("code", document.format)), *_certificate(document)]
         made = document.provenance
-        rows += [("Made by", element("code", told(f"{made.tool} {made.version}")))]
+        rows += [("Made by", element("code", untrusted(f"{made.tool} {made.version}")))]
         rows += [("Seed", f"{made.seed:,}" if made.seed is not None else "none")]
         parts = [_settings(made.settings)] if made.settings else []
     else:
@@ -295,15 +296,15 @@ def _certificate(file: ParameterFile) -> Iterator[Fact]:
                 number(found.delta_upper, 5, "upper"),
                 " at ε = ",
                 number(found.eps),
-                "; the audit proves δ anew and trusts none of it",
+                "; the audit proves δ again and trusts none of it",
             ]
         ),
     )
     versions = [f"{name} {version}" for name, version in found.software.items()]
-    yield "Certified with", element("code", told(", ".join(versions)))
+    yield "Certified with", element("code", untrusted(", ".join(versions)))
 
 
 def _settings(settings: Mapping[str, object]) -> Html:
     items = list(settings.items())[:LARGEST_TABLE]
-    rows = [(element("code", told(key)), element("code", told(str(value)))) for key, value in items]
-    return table("Settings of the search, as the file tells them", ("Setting", "Value"), rows)
+    rows = [[element("code", untrusted(str(text))) for text in item] for item in items]
+    return table("Settings of the search, as the file states them", ("Setting", "Value"), rows)

@@ -1,1 +1,1 @@
-"""Tables of certified parameter files: filled by many workers, looked up in milliseconds."""
+"""Tables of certified parameter files: many workers fill them, lookups take milliseconds."""

@@ -1,7 +1,7 @@
-"""Filling a table: cells in an order in which they start each other, then repairs.
+"""Filling a table: a search for every cell in the order of the grid, then repairs.
 
-A cell that is harder than another one in eps, delta or max_value, and cheaper, shows that the other
-one is a poor local optimum: that is searched for again from the cheaper one's file.
+If a cell is harder than another one in eps, delta or max_value, and yet cheaper, the other one is a
+poor local optimum: its search is repeated, starting from the file of the cheaper cell.
 """
 
 from __future__ import annotations
@@ -16,25 +16,31 @@ from dataclasses import dataclass, field, replace
 from accounting.base.errors import AccountingError, Undecided
 from accounting.base.progress import Progress, silent
 from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Cell, Grid, harder
+from paramsearch.tables.grid import Cell, Grid, harder_neighbors
 from paramsearch.tables.pools import GONE, Pool
-from paramsearch.tables.worker import Job, Outcome, solve
+from paramsearch.tables.worker import SearchJob, SearchResult, run_search
 
 TOLERANCE = 0.002
-"""Relative excess over a harder cell's cost that is worth a repair."""
+"""Largest relative excess over a harder cell's cost that is not repaired; rule of thumb."""
+_REPORTED = 0.02
+"""Largest relative excess over a harder cell's cost that the summary does not report."""
 _ROUNDS = 4
+"""Largest number of rounds of repairs; rule of thumb."""
 _POLL = 0.5
+"""Longest wait for a job to end, in seconds, before the folder is looked at again."""
 _PATIENCE = 30.0
-"""Seconds without an event after which a reason is looked for."""
+"""Seconds without the end of a job after which the reason is reported."""
 _SAVE = 20.0
 """Seconds between two versions of the index."""
+_FROM_SCRATCH = 6.0
+"""Time of a search from scratch relative to one that starts from a file; rule of thumb."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, and the one it starts from; a repair replaces a file that is there.
+    """The search for a cell, starting from another one; a repair replaces an existing file.
 
-    ``text`` and ``sha256`` are the file to start from, once that is decided.
+    ``text`` and ``sha256`` are those of the file to start from, once that is decided.
     """
 
     cell: Cell
@@ -46,7 +52,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Event:
-    """One job ended."""
+    """The end of one job, with the numbers of cells so far and an estimate of the time left."""
 
     task: Task
     done: int
@@ -58,7 +64,8 @@ class Event:
 
 @dataclass
 class Summary:
-    """What a run did, and what there is in all."""
+    """What a run did, and the state of the whole table; its attributes are keys of the command's
+    JSON."""
 
     cells: int
     done: int = 0
@@ -67,30 +74,30 @@ class Summary:
     failures: dict[str, str] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     otherwise: int = 0
-    """Files with another objective than the grid's."""
+    """Number of files made with another objective than the grid's."""
     interrupted: bool = False
 
 
 def violations(folder: Folder, tolerance: float) -> list[Task]:
-    """Where a cell costs more than a harder one, from which it should start."""
-    price = {
-        cell: folder.price(folder.rows[cell.name])
+    """Repairs of all cells that cost more than a harder one, from which the search is to start."""
+    cost = {
+        cell: folder.rows[cell.name].cost(folder.grid.objective)
         for cell in folder.grid.cells
         if cell.name in folder.rows
     }
     cheapest: dict[Cell, Cell] = {}
-    for cell, other in harder(price):
-        if price[other] < price[cheapest.setdefault(cell, other)]:
+    for cell, other in harder_neighbors(cost):
+        if cost[other] < cost[cheapest.setdefault(cell, other)]:
             cheapest[cell] = other
     return [
         Task(cell, other, repair=True)
         for cell, other in cheapest.items()
-        if price[cell] > price[other] * (1 + tolerance)
+        if cost[cell] > cost[other] * (1 + tolerance)
     ]
 
 
-class Filling:
-    """One run over the grid of a folder."""
+class Filler:
+    """One run that fills the table in a folder."""
 
     def __init__(
         self,
@@ -106,52 +113,53 @@ class Filling:
         if retry:
             folder.failures.clear()
         self.summary = Summary(len(self.grid.cells))
-        self.running: dict[Future[Outcome], Task] = {}
+        self.running: dict[Future[SearchResult], Task] = {}
         self.suspects: list[Task] = []
-        """In the pool when a worker died; they run alone, so that the guilty one is known."""
+        """Tasks that were in the pool when a worker died; each is run alone, to find the one that
+        killed it."""
         self.deaths = Counter[Cell]()
-        """Of workers, with no other job in the pool."""
-        self.pace = _Pace()
+        """How often a worker died while a cell was alone in the pool."""
+        self.times = _TimeEstimate()
         self.saved = self.active = time.monotonic()
 
     def run(self) -> Summary:
-        """All of it; an interrupt ends it with everything finished on disk."""
+        """Fill the table; after an interrupt everything that is finished is on disk."""
         summary, folder = self.summary, self.folder
         try:
-            self._do([Task(cell, self.grid.parent(cell)) for cell in self.grid.cells])
+            self._run_tasks([Task(cell, self.grid.parent(cell)) for cell in self.grid.cells])
             for _ in range(_ROUNDS):
-                # what a round starts from is decided before it, so that no order matters
-                repairs = [self._started(task) for task in violations(folder, TOLERANCE)]
-                repairs = [task for task in repairs if not self._settled(task)]
+                # the files to start from are read first, so that the order does not matter
+                repairs = [self._with_start(task) for task in violations(folder, TOLERANCE)]
+                repairs = [task for task in repairs if not self._finished(task)]
                 if not repairs:
                     break
-                self._do(repairs)
+                self._run_tasks(repairs)
         except KeyboardInterrupt:
             summary.interrupted = True
         except BaseException:
-            with suppress(Exception):  # what went wrong first is what counts
+            with suppress(Exception):  # the first error is the one to report
                 folder.write_index()
             raise
         folder.write_index()
         names = {cell.name for cell in self.grid.cells}
         summary.done = len(names & folder.rows.keys())
         summary.failures = {name: folder.failures[name] for name in names & folder.failures.keys()}
-        summary.otherwise = len(names & folder.otherwise)
-        summary.violations = [task.cell.name for task in violations(folder, 0.02)]
+        summary.otherwise = len(names & folder.other_objective)
+        summary.violations = [task.cell.name for task in violations(folder, _REPORTED)]
         return summary
 
-    def _started(self, task: Task) -> Task:
-        """With the file to start from, if there is one."""
-        if task.start is None or task.text is not None or self.folder.look(task.start) is None:
+    def _with_start(self, task: Task) -> Task:
+        """The task with the file to start from, if there is one."""
+        if task.start is None or task.text is not None or self.folder.row(task.start) is None:
             return task
         text = self.folder.file(task.start).read_text("utf-8")
         return replace(task, text=text, sha256=self.folder.rows[task.start.name].sha256)
 
-    def _do(self, tasks: list[Task]) -> None:
-        """Every task whose cell is not done, each after the one it starts from."""
+    def _run_tasks(self, tasks: list[Task]) -> None:
+        """Run every task whose cell is not finished, each after the one it starts from."""
         while True:
             busy = {task.cell for task in (*self.running.values(), *self.suspects)}
-            waiting = [t for t in tasks if t.cell not in busy and not self._settled(t)]
+            waiting = [t for t in tasks if t.cell not in busy and not self._finished(t)]
             if not waiting and not busy:
                 return
             if self.suspects and not self.running:
@@ -161,75 +169,75 @@ class Filling:
                 if room <= 0:
                     break
                 if self._ready(task) and self.folder.claim(task.cell):
-                    if self._settled(task):  # by another run, between two looks
+                    if self._finished(task):  # by another run, just now
                         self.folder.release(task.cell)
                         continue
                     self._submit(task)
                     room -= 1
             self._collect()
 
-    def _settled(self, task: Task) -> bool:
+    def _finished(self, task: Task) -> bool:
         folder = self.folder
         if task.repair:
             return (task.cell.name, task.sha256) in folder.tried
-        return task.cell.name in folder.failures or folder.look(task.cell) is not None
+        return task.cell.name in folder.failures or folder.row(task.cell) is not None
 
     def _ready(self, task: Task) -> bool:
         start = task.start
         return (
             start is None
             or start.name in self.folder.failures
-            or self.folder.look(start) is not None
+            or self.folder.row(start) is not None
         )
 
     def _submit(self, task: Task) -> None:
-        task = self._started(task)
-        job = Job(self.grid.request(task.cell), task.text)
+        task = self._with_start(task)
+        job = SearchJob(self.grid.request(task.cell), task.text)
         try:
-            self.running[self.pool.submit(solve, job)] = task
-        except BrokenExecutor:  # a worker died that had nothing to do, or just now
-            self._broken([])
+            self.running[self.pool.submit(run_search, job)] = task
+        except BrokenExecutor:  # a worker died while it was idle, or just now
+            self._after_death([])
 
     def _collect(self) -> None:
-        """What has ended within a moment."""
-        self._mind()
+        """Process the jobs that end within a moment."""
+        self._report_trouble()
         if not self.running:
-            time.sleep(_POLL)  # another run has the cells that are left
+            time.sleep(_POLL)  # another run has locked the remaining cells
             return
         done, _ = wait(self.running, timeout=_POLL, return_when=FIRST_COMPLETED)
         broken = []
         for future in done:
             task = self.running.pop(future)
             try:
-                outcome = future.result()
+                result = future.result()
             except BrokenExecutor:
                 broken.append(task)
                 continue
             except CancelledError:
                 raise Undecided(GONE) from None
-            except Exception as error:  # of the pool or of ours: the cell has failed, not the run
-                outcome = Outcome(None, f"{type(error).__name__}: {error}", 0.0)
-            self._end(task, outcome)
+            except Exception as error:  # the cell has failed, not the run
+                result = SearchResult(None, f"{type(error).__name__}: {error}", 0.0)
+            self._end(task, result)
         if broken:
-            self._broken(broken)
+            self._after_death(broken)
         if done and time.monotonic() > self.saved + _SAVE:
             self.folder.write_index()
             self.saved = time.monotonic()
 
-    def _mind(self) -> None:
-        """Say why nothing happens."""
+    def _report_trouble(self) -> None:
+        """Report why no job has ended for a while, if the reason is known."""
         now = time.monotonic()
         if now < self.active + _PATIENCE:
             return
         trouble = self.pool.trouble()
         if trouble is None and not self.running:
-            trouble = "another run works on the problems that are left; waiting for it"
+            trouble = "another run is working on the remaining problems; waiting for it"
         if trouble is not None:
             self.progress(trouble)
         self.active = now
 
-    def _broken(self, tasks: list[Task]) -> None:
-        """A worker died: whose fault was it?  One that dies alone with a job twice tells."""
+    def _after_death(self, tasks: list[Task]) -> None:
+        """Renew the pool after a worker died; a task that kills a worker alone twice has failed."""
         tasks += self.running.values()
         self.running.clear()
         self.pool.renew()
@@ -237,19 +245,19 @@ class Filling:
         self.deaths.update(task.cell for task in tasks if alone)
         if alone and self.deaths[tasks[0].cell] > 1:
             reason = "the process that worked on it was killed; was there too little memory?"
-            self._end(tasks[0], Outcome(None, reason, 0.0))
+            self._end(tasks[0], SearchResult(None, reason, 0.0))
         else:
             self.suspects += [task for task in tasks if task not in self.suspects]
 
-    def _end(self, task: Task, outcome: Outcome) -> None:
+    def _end(self, task: Task, result: SearchResult) -> None:
         cell, folder = task.cell, self.folder
         self.suspects = [other for other in self.suspects if other.cell != cell]
         self.active = time.monotonic()
         try:
-            note = self._kept(task, outcome)
+            note = self._store(task, result)
         except AccountingError as error:
-            note = f"what the worker sent is refused: {error}"
-            folder.fail(cell, note, start=task.sha256)
+            note = f"the worker's result is refused: {error}"
+            folder.record_failure(cell, note, start=task.sha256)
         folder.release(cell)
         cells = self.grid.cells
         failed = sum(cell.name in folder.failures for cell in cells)
@@ -259,26 +267,26 @@ class Filling:
             if cell.name not in folder.rows and cell.name not in folder.failures
         ]
         done = len(cells) - len(undone) - failed
-        left = self.pace.left(undone, self.pool.slots())
+        left = self.times.left(undone, self.pool.slots())
         self.on_event(Event(task, done, failed, len(cells), left, note))
 
-    def _kept(self, task: Task, outcome: Outcome) -> str:
-        """What came out of it, in words, after it is in the folder."""
-        cell, folder, seconds = task.cell, self.folder, outcome.seconds
-        if outcome.text is None:
-            reason = outcome.failure or "no reason is known"
-            folder.fail(cell, reason, start=task.sha256)
+    def _store(self, task: Task, result: SearchResult) -> str:
+        """Record a result in the folder, and return it in words."""
+        cell, folder, seconds = task.cell, self.folder, result.seconds
+        if result.text is None:
+            reason = result.failure or "the reason is unknown"
+            folder.record_failure(cell, reason, start=task.sha256)
             return reason
-        better = folder.succeed(cell, outcome.text, seconds=seconds, start=task.sha256)
-        self.pace.add(task, seconds)
+        better = folder.store(cell, result.text, seconds=seconds, start=task.sha256)
+        self.times.add(task, seconds)
         self.summary.made += not task.repair
         self.summary.repaired += task.repair and better
         note = f"{folder.rows[cell.name].noise_messages:,.1f} noise messages, {seconds:.1f} s"
         return ("repaired: " if better else "no better: ") + note if task.repair else note
 
 
-class _Pace:
-    """How long the rest will take, from what was done: cost grows about like max_value^1.7."""
+class _TimeEstimate:
+    """Predicts the time left from the searches so far; it grows about like max_value^1.7."""
 
     def __init__(self) -> None:
         self.seconds = self.weight = 0.0
@@ -294,4 +302,4 @@ class _Pace:
 
 
 def _weight(task: Task) -> float:
-    return float((task.cell.max_value + 8) ** 1.7 * (6 if task.start is None else 1))
+    return float((task.cell.max_value + 8) ** 1.7 * (_FROM_SCRATCH if task.start is None else 1))

@@ -1,10 +1,10 @@
 """The folder of a table, which any number of runs may share.
 
-``files/NAME.json``   certified parameter files, each complete or absent: what is there is done.
-``index.parquet``     made from the files, again and again.
-``journal.jsonl``     one line for each job that ended: its time, or why it failed.
-``lock``              bytes of it are locked by the runs that work on a cell; the system unlocks
-                      them when a run ends, however it ends.
+``files/NAME.json``   certified parameter files, each complete or absent: a cell with one is done.
+``index.parquet``     rebuilt from the files from time to time.
+``journal.jsonl``     one line for each job that ended, with its time or the reason of its failure.
+``lock``              a run locks one byte of it for each cell it works on; the operating system
+                      unlocks them when the run ends for whatever reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 import os
 import time
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -28,20 +28,20 @@ from paramsearch.tables import index
 from paramsearch.tables.grid import Cell, Grid
 from paramsearch.tables.index import FILES, INDEX, Row
 
-_OLD = 3600
-"""Seconds after which nobody is writing to a temporary file any more."""
+_STALE = 3600
+"""Age in seconds from which on a temporary file is certainly not being written any more."""
 
 
 @dataclass
 class Folder:
-    """A table that is being made; ``rows`` and ``failures`` are by the name of the cell."""
+    """A table that is being filled; the keys of ``rows`` and ``failures`` are names of cells."""
 
     path: Path
     grid: Grid
     rows: dict[str, Row] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     tried: set[tuple[str, str]] = field(default_factory=set)
-    """Cells with the sha256 of a file that did not help."""
+    """Names of cells, each with the sha256 of a file from which a search for it has started."""
 
     def __post_init__(self) -> None:
         try:
@@ -49,41 +49,39 @@ class Folder:
             self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise InvalidParameter(f"--output {self.path}: {error.strerror}") from error
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._versions: dict[str, tuple[int, int]] = {}
         self._seconds: dict[str, float] = {}
-        with suppress(InvalidConfiguration):  # it is made again
+        with suppress(InvalidConfiguration):  # it will be rebuilt
             for row in index.read(self.path / INDEX):
                 if row.seconds is not None:
                     self._seconds[row.sha256] = row.seconds
-        self._read = 0
-        self.strangers: dict[str, str] = {}
-        """Files that are not what their names say, with the reason."""
-        self.otherwise: set[str] = set()
-        """Cells whose file was made with another objective."""
-        self._sweep()
-        self._mend_journal()
+        self._journal_read = 0
+        self.invalid_files: dict[str, str] = {}
+        """Names of files that are not the file of their cell, with the reason."""
+        self.other_objective: set[str] = set()
+        """Names of cells whose file was made with another objective than the grid's."""
+        self._remove_partial_files()
+        self._end_partial_line()
         self._read_journal()
         self.scan()
-        for reason in self.strangers.values():
+        for reason in self.invalid_files.values():
             raise InvalidConfiguration(reason)
 
     def close(self) -> None:
-        os.close(self._lock)  # and with it all claims
-
-    # cells
+        os.close(self._lock)  # which releases all claims
 
     def claim(self, cell: Cell) -> bool:
-        """Whether this run may work on the cell: no other one does."""
+        """Lock a cell for this run; whether that worked, as no other run has locked it."""
         try:
             fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(cell))
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 return False
             raise InvalidParameter(
-                f"--output {self.path}: its file system has no locks ({error.strerror}); take a "
+                f"--output {self.path}: its file system has no locks ({error.strerror}); use a "
                 "folder on a local disk"
             ) from error
-        self._read_journal()  # another run may have ended the cell just now
+        self._read_journal()  # another run may have finished the cell just now
         return True
 
     def release(self, cell: Cell) -> None:
@@ -97,35 +95,35 @@ class Folder:
         return self.path / FILES / f"{cell.name}.json"
 
     def scan(self) -> None:
-        """Take note of all files that are new, changed or gone."""
+        """Update the rows from all files that are new, changed or gone."""
         names = set()
         for path in sorted((self.path / FILES).glob("*.json")):
             names.add(path.stem)
             try:
-                self._look(path)
+                self._refresh(path)
             except AccountingError as error:
-                self.strangers[path.name] = f"{error}; take the file away, and it is made again"
+                self.invalid_files[path.name] = f"{error}; remove the file to have it made again"
         for name in self.rows.keys() - names:
-            del self.rows[name], self._seen[name]
+            del self.rows[name], self._versions[name]
 
-    def look(self, cell: Cell) -> Row | None:
-        """The row of a cell, if it is done, by whomever."""
+    def row(self, cell: Cell) -> Row | None:
+        """The row of a cell if this run or another one has finished it."""
         try:
-            return self._look(self.file(cell))
+            return self._refresh(self.file(cell))
         except FileNotFoundError:
             self.rows.pop(cell.name, None)
-            self._seen.pop(cell.name, None)
+            self._versions.pop(cell.name, None)
             return None
 
-    def _look(self, path: Path) -> Row:
+    def _refresh(self, path: Path) -> Row:
         status = path.stat()
         version = status.st_mtime_ns, status.st_size
-        if self._seen.get(path.stem) != version:
+        if self._versions.get(path.stem) != version:
             file = load(path)
             self.rows[path.stem] = self._row(path.stem, file)
-            self._seen[path.stem] = version
+            self._versions[path.stem] = version
             if file.provenance.settings.get("objective") != self.grid.objective:
-                self.otherwise.add(path.stem)
+                self.other_objective.add(path.stem)
             self.failures.pop(path.stem, None)
         return self.rows[path.stem]
 
@@ -133,50 +131,46 @@ class Folder:
         place = f"{FILES}/{name}.json"
         row = index.row_of(file, name=place, seconds=self._seconds.get(file.sha256))
         if row is None:
-            raise InvalidConfiguration(f"{self.path / place} is no certified file for {name}")
+            raise InvalidConfiguration(f"{self.path / place} is not a certified file for {name}")
         return row
 
-    def price(self, row: Row) -> float:
-        """What the search makes small."""
-        return row.noise_messages if self.grid.objective == "messages" else row.bits_per_user
-
-    # what is written
-
-    def succeed(self, cell: Cell, text: str, *, seconds: float, start: str | None) -> bool:
-        """Keep a new file, unless there is one as cheap; whether it was kept."""
+    def store(self, cell: Cell, text: str, *, seconds: float, start: str | None) -> bool:
+        """Store a new file unless there is one as cheap; whether it was stored."""
         source = f"the file for {cell}"
         file = from_json(strict_json.parse(text, source=source), source=source)
         consistent(file)
         self._seconds[file.sha256] = seconds
-        new, old = self._row(cell.name, file), self.look(cell)
-        better = old is None or self.price(new) < self.price(old)
+        new, old = self._row(cell.name, file), self.row(cell)
+        objective = self.grid.objective
+        better = old is None or new.cost(objective) < old.cost(objective)
         if better:
             save(file, self.file(cell))
-            self.look(cell)
+            self.row(cell)
         entry = _Entry(cell=cell.name, start=start, sha256=file.sha256, seconds=seconds)
         self._write(entry)
         return better
 
-    def fail(self, cell: Cell, reason: str, *, start: str | None) -> None:
+    def record_failure(self, cell: Cell, reason: str, *, start: str | None) -> None:
         self._write(_Entry(cell=cell.name, start=start, failure=reason))
 
     def write_index(self) -> None:
-        """One row for each file and number of users."""
+        """Write the index, with one row for each file and number of users."""
         self.scan()
-        rows = sorted(self.rows.values(), key=lambda row: astuple(row)[:4])
+        rows = sorted(
+            self.rows.values(),
+            key=lambda row: (row.max_value, row.eps, row.delta, row.central_fraction),
+        )
         index.write(self.path / INDEX, [row.for_users(n) for row in rows for n in self.grid.n])
 
-    # the journal
-
-    def _sweep(self) -> None:
-        """Parts of files that a killed run has left."""
+    def _remove_partial_files(self) -> None:
+        """Remove temporary files that a killed run has left."""
         for path in (self.path / FILES).glob("tmp*"):
             with suppress(OSError):
-                if time.time() - path.stat().st_mtime > _OLD:
+                if time.time() - path.stat().st_mtime > _STALE:
                     path.unlink()
 
-    def _mend_journal(self) -> None:
-        """A run that was killed while it wrote leaves a part of a line: end it."""
+    def _end_partial_line(self) -> None:
+        """End the last line of the journal if a run was killed while writing it."""
         with self._journal.open("ab+") as journal:
             if journal.tell():
                 journal.seek(-1, os.SEEK_END)
@@ -184,14 +178,14 @@ class Folder:
                     journal.write(b"\n")
 
     def _read_journal(self) -> None:
-        """What was written since the last time, by whomever."""
+        """Read what this run and others have written since the last time."""
         with self._journal.open("rb") as journal:
-            journal.seek(self._read)
+            journal.seek(self._journal_read)
             lines, _, rest = journal.read().rpartition(b"\n")
-            self._read = journal.tell() - len(rest)
+            self._journal_read = journal.tell() - len(rest)
         for line in lines.splitlines():
-            with suppress(ValueError, RecursionError):  # damaged, as by a run that was killed
-                self._note(_Entry.model_validate_json(line))
+            with suppress(ValueError, RecursionError):  # a partial line of a killed run
+                self._apply(_Entry.model_validate_json(line))
 
     def _write(self, entry: _Entry) -> None:
         line = entry.model_dump_json(exclude_none=True).encode() + b"\n"
@@ -200,7 +194,7 @@ class Folder:
             os.fsync(journal.fileno())
         self._read_journal()
 
-    def _note(self, entry: _Entry) -> None:
+    def _apply(self, entry: _Entry) -> None:
         if entry.start is not None:
             self.tried.add((entry.cell, entry.start))
         if entry.failure is None:
@@ -224,5 +218,5 @@ class _Entry(BaseModel):
 
 
 def _place(cell: Cell) -> int:
-    """A byte of the lock file for each cell."""
+    """The byte of the lock file that stands for a cell."""
     return int.from_bytes(hashlib.sha256(cell.name.encode()).digest()[:7], "big")

@@ -1,4 +1,4 @@
-"""A grid of problems, read from TOML, and the order in which its cells start each other.
+"""A grid of problems, read from TOML, and the order in which its cells are solved.
 
     eps = [0.5, 1, 2]
     delta = [1e-6, 1e-8]
@@ -6,12 +6,13 @@
     central_fraction = [0.9]
     n = [100_000, 10_000_000]    # optional: rows of the index; the noise does not depend on it
 
-Optional, too: ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch generate``.
+Also optional: ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch generate``.
 
-For every max_value and central fraction, the cell with the eps nearest to 1 and the largest delta
-is searched for from nothing.  Every other one starts from the cell before it on the way from there,
-first along eps, then along delta: the best family hardly changes on such a step.  What starts what
-is fixed by the grid, so files do not depend on the number of workers or on who was first.
+For every max_value and central fraction, the search for the cell with the eps nearest to 1 and the
+largest delta starts from scratch.  Every other search starts from the file of the preceding cell on
+the path from there, first along eps, then along delta: the best family hardly changes on such a
+step.  The grid alone decides which cell starts from which, so files do not depend on the number of
+workers or on their speed.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ from paramsearch.problem import DEFAULT_TRIES, Objective, Request
 from paramsearch.search.central_noise import by_fraction
 
 LARGEST_GRID = 100_000
+"""Largest number of cells."""
 _NEAR = 1e-9
-"""The central noise is rounded, so that its fraction of eps is off by much less than this."""
+"""Relative tolerance of the central fraction; rounding of the central noise changes it by less."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Cell:
 
     @property
     def name(self) -> str:
+        """The name of its file, without the suffix."""
         numbers = map(exactly, (self.eps, self.delta, self.central_fraction))
         return "-".join([str(self.max_value), *numbers])
 
@@ -64,18 +67,19 @@ class Cell:
 
     @staticmethod
     def of(file: ParameterFile) -> Cell:
-        """The problem of a file; its central fraction as it says, if that is near the truth."""
+        """The problem of a file; its central fraction as the provenance states it, if that is
+        close to the true one."""
         problem = file.problem
         share = file.central.eps_central / problem.eps
-        said = file.provenance.settings.get("central_fraction")
-        if not isinstance(said, float) or abs(said - share) > _NEAR * share:
-            said = float(f"{share:.9g}")
-        return Cell(problem.max_value, problem.eps, problem.delta, said)
+        stated = file.provenance.settings.get("central_fraction")
+        if not isinstance(stated, float) or abs(stated - share) > _NEAR * share:
+            stated = float(f"{share:.9g}")
+        return Cell(problem.max_value, problem.eps, problem.delta, stated)
 
 
-def harder(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:
-    """Each cell with the next one of less eps, of less delta and of larger values: that must not be
-    cheaper."""
+def harder_neighbors(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:
+    """Pairs of a cell and the next one with smaller eps, with smaller delta, or with larger
+    max_value, all else being equal.  The second one is harder, so it must not be cheaper."""
     lines = defaultdict[tuple[object, ...], list[Cell]](list)
     for cell in cells:
         lines["eps", replace(cell, eps=1.0)].append(cell)
@@ -98,7 +102,7 @@ Counts = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(_unique)
 
 
 class Grid(BaseModel):
-    """See the module's text."""
+    """A grid of problems; the docstring of this module describes its file."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -114,22 +118,23 @@ class Grid(BaseModel):
 
     @staticmethod
     def read(path: Path) -> Grid:
-        """From a file; anything wrong is one error that names the place and the value."""
+        """Read a grid from a file; an error names the wrong entry and its value."""
         try:
             text = json.dumps(tomllib.loads(read_text(path)), default=str)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
         with refusals(str(path)):
             grid = Grid.model_validate_json(text)
-        if (size := math.prod(map(len, grid._axes))) > LARGEST_GRID:
+        axes = grid.max_value, grid.central_fraction, grid.eps, grid.delta
+        if (size := math.prod(map(len, axes))) > LARGEST_GRID:
             raise InvalidConfiguration(
-                f"{path} has {size:,} cells, more than {LARGEST_GRID:,}; divide it into several"
+                f"{path} has {size:,} cells, more than {LARGEST_GRID:,}; split it into several"
             )
         grid._check()
         return grid
 
     def _check(self) -> None:
-        """Every value in a problem, before any is solved."""
+        """Check every value in a problem before any is solved."""
         for fraction in self.central_fraction:
             by_fraction(fraction, 1.0)
         first = Cell(self.max_value[0], self.eps[0], self.delta[0], self.central_fraction[0])
@@ -139,45 +144,46 @@ class Grid(BaseModel):
         for n in self.n:
             self.request(first, n)
 
-    @property
-    def _axes(self) -> tuple[tuple[float, ...], ...]:
-        return self.max_value, self.central_fraction, self.eps, self.delta
-
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Each after the one it starts from."""
-        deltas, sizes, middle = self._lines
-        steps = [
-            (abs(i - middle) + j, eps, delta)
-            for i, eps in enumerate(sizes)
-            for j, delta in enumerate(deltas)
-        ]
-        steps.sort(key=lambda step: step[0])
+        """All cells, each after the one that its search starts from."""
+        order = sorted(
+            product(enumerate(self._eps), enumerate(self._deltas)),
+            key=lambda place: abs(place[0][0] - self._middle) + place[1][0],
+        )
         return tuple(
             Cell(top, eps, delta, fraction)
             for top, fraction in product(self.max_value, self.central_fraction)
-            for _, eps, delta in steps
+            for (_, eps), (_, delta) in order
         )
 
     @cached_property
-    def _lines(self) -> tuple[list[float], list[float], int]:
-        """delta from the largest, eps from the smallest, and the place of the eps nearest to 1."""
-        sizes = sorted(self.eps)
-        middle = min(range(len(sizes)), key=lambda i: abs(math.log(sizes[i])))
-        return sorted(self.delta, reverse=True), sizes, middle
+    def _eps(self) -> list[float]:
+        """In increasing order."""
+        return sorted(self.eps)
+
+    @cached_property
+    def _deltas(self) -> list[float]:
+        """In decreasing order."""
+        return sorted(self.delta, reverse=True)
+
+    @cached_property
+    def _middle(self) -> int:
+        """The index of the eps nearest to 1."""
+        return min(range(len(self._eps)), key=lambda i: abs(math.log(self._eps[i])))
 
     def parent(self, cell: Cell) -> Cell | None:
-        """The cell it starts from."""
-        deltas, sizes, middle = self._lines
-        place = deltas.index(cell.delta)
+        """The cell from whose file the search starts; None if it starts from scratch."""
+        place = self._deltas.index(cell.delta)
         if place:
-            return replace(cell, delta=deltas[place - 1])
-        place = sizes.index(cell.eps)
-        if place == middle:
+            return replace(cell, delta=self._deltas[place - 1])
+        place = self._eps.index(cell.eps)
+        if place == self._middle:
             return None
-        return replace(cell, eps=sizes[place + (1 if place < middle else -1)])
+        return replace(cell, eps=self._eps[place + (1 if place < self._middle else -1)])
 
     def request(self, cell: Cell, n: int | None = None) -> Request:
+        """The search for the file of a cell, by default for the grid's first number of users."""
         return Request(
             n=self.n[0] if n is None else n,
             eps=cell.eps,

@@ -1,4 +1,4 @@
-"""The index of a table: one row for each file and number of users, kept as Parquet."""
+"""The index of a table: a Parquet file with one row for each file and number of users."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_bytes
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.problem import Objective
 from paramsearch.tables.grid import Cell
 
 INDEX, FILES = "index.parquet", "files"
-"""Their names in a table's folder."""
+"""Names of the index and of the folder of parameter files in a table's folder."""
 _MOST_ROWS = 1 << 22
+"""Largest number of rows of an index."""
 
 
 @dataclass(frozen=True)
 class Row(Cell):
-    """What the file of a cell says, for n users.
+    """The cost and error that the file of a cell states, for n users.
 
-    ``seconds`` is the time of its search, if that is known.
+    The names of the attributes are the columns of the index.  ``seconds`` is the time of the
+    search, if it is known; ``file`` is the path in the table's folder.
     """
 
     n: int
@@ -48,7 +51,7 @@ class Row(Cell):
     sha256: str
 
     def for_users(self, n: int) -> Row:
-        """The noise is that of all users together."""
+        """The row for another number of users, who share the same noise."""
         messages = 1 + self.noise_messages / n
         return replace(
             self,
@@ -57,24 +60,36 @@ class Row(Cell):
             bits_per_user=self.bits_per_message * messages,
         )
 
-    def says(self, other: Row) -> bool:
-        """Whether it is the same, for whatever number of users and seconds."""
-        return self.for_users(1) == replace(other.for_users(1), seconds=self.seconds)
+    def cost(self, objective: Objective) -> float:
+        """What a search with this objective minimizes."""
+        return self.noise_messages if objective == "messages" else self.bits_per_user
+
+    def describes(self, file: ParameterFile) -> bool:
+        """Whether this is the row of the file, for any number of users."""
+        other = row_of(file, name=self.file, seconds=self.seconds)
+        return other is not None and self.for_users(1) == other.for_users(1)
+
+    def check(self, file: ParameterFile, path: Path) -> None:
+        """Raise ``InvalidConfiguration`` if this is not the row of the file read from ``path``."""
+        if not self.describes(file):
+            raise InvalidConfiguration(
+                f"{path} is not what the index says; run `paramsearch table` again"
+            )
 
 
 def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> Row | None:
-    """The row of a file in ``files``; None if it is no certified one of integers, for one release
-    by honest users, or if its name is another one's."""
+    """The row of a file whose path in the table's folder is ``name``.
+
+    It is None if the file is not certified, has another name than its problem's, or is not for
+    integers, one release and honest users only.
+    """
     certificate, cost, problem = file.certificate, file.cost, file.problem
     cell = Cell.of(file)
     usual = (problem.releases, problem.honest, file.dimension) == (1, 1.0, 1)
     if certificate is None or not usual or name != f"{FILES}/{cell.name}.json":
         return None
     return Row(
-        max_value=problem.max_value,
-        eps=problem.eps,
-        delta=problem.delta,
-        central_fraction=cell.central_fraction,
+        **asdict(cell),
         n=problem.n,
         noise_messages=cost.noise_messages,
         messages_per_user=cost.messages_per_user,
@@ -92,26 +107,28 @@ def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> R
     )
 
 
-_TEXTS = {"file", "sha256", "seconds"}
+_NOT_NUMBERS = {"file", "sha256", "seconds"}
+"""Columns that are texts or may be absent."""
 _FILE = re.compile(r"files/[^/\\\0]+\.json")
 _ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), float | None: pa.float64()}
 _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in get_type_hints(Row).items()])
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:
-    """Atomically."""
+    """Write an index atomically."""
     out = BytesIO()
     pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], schema=_SCHEMA), out)
     write_atomically(path, out.getvalue())
 
 
 def read(path: Path) -> Sequence[Row]:
+    """Read an index; anything wrong with it raises ``InvalidConfiguration``."""
     if not os.path.exists(path):
         raise InvalidConfiguration(
-            f"{path.parent} is no table: it has no {path.name}; `paramsearch table` makes one"
+            f"{path.parent} is no table: it has no {path.name}; `paramsearch table` creates one"
         )
     try:
-        # no threads: pyarrow's own may abort a process that ends at once
+        # no threads: those of pyarrow may abort a process that exits right after
         stored = pq.ParquetFile(pa.BufferReader(read_bytes(path)), pre_buffer=False)
         if stored.metadata.num_rows > _MOST_ROWS:
             raise InvalidConfiguration(f"{path} has more than {_MOST_ROWS:,} rows")
@@ -121,22 +138,22 @@ def read(path: Path) -> Sequence[Row]:
         raise InvalidConfiguration(f"{path} cannot be read: {error}") from None
     if not found.schema.equals(_SCHEMA):
         raise InvalidConfiguration(
-            f"{path} has other columns than {', '.join(field.name for field in fields(Row))}"
+            f"{path} must have the columns {', '.join(field.name for field in fields(Row))}"
         )
     columns = [found.column(name).to_pylist() for name in _SCHEMA.names]
     rows = [Row(*values) for values in zip(*columns, strict=True)]
     for row in rows:
-        if not _sensible(row):
+        if not _possible(row):
             raise InvalidConfiguration(
-                f"{path} has a row that cannot be, for {row.file!r:.80}; `paramsearch table` makes "
-                "the index anew"
+                f"{path} has an impossible row, for {row.file!r:.80}; `paramsearch table` rebuilds "
+                "the index"
             )
     return rows
 
 
-def _sensible(row: Row) -> bool:
-    """Numbers that are positive, and a file of the folder."""
-    numbers = [value for name, value in asdict(row).items() if name not in _TEXTS]
+def _possible(row: Row) -> bool:
+    """Whether all numbers are positive where they must be, and the file is in the folder."""
+    numbers = [value for name, value in asdict(row).items() if name not in _NOT_NUMBERS]
     return (
         None not in (row.file, row.sha256, *numbers)
         and all(math.isfinite(number) and number >= 0 for number in numbers)

@@ -1,4 +1,4 @@
-"""Looking up: the cheapest file of a table that serves a request.
+"""Lookups: the cheapest file of a table that serves a request.
 
 (eps', delta')-privacy for inputs 0..K' is (eps, delta)-privacy for inputs 0..K whenever
 eps' <= eps, delta' <= delta and K' >= K, and the noise does not depend on n: all such files serve,
@@ -8,7 +8,7 @@ and the cost and the error are those of the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -26,21 +26,53 @@ from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row
 
 _SIMILAR = 1.3
-"""Ratio of max_value up to which a family without its largest values is a good start."""
+"""Largest ratio of max_value at which a family without its largest values is a good start of a
+search; rule of thumb."""
+_WEIGHT = 4.0
+"""Weight of the central fraction and of log max_value, relative to log eps and log log delta, in
+the distance of two problems; rule of thumb."""
+_LESS_ERROR = 0.999
+"""Ratio of errors from which on one counts as smaller."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A bound of a query on one column of the index: an upper bound, or a lower one."""
+
+    column: str
+    bound: float
+    asked: str
+    """The bound as the query states it."""
+    extreme: str
+    """What the least demanding value of the column is called."""
+    lower: bool = False
+
+    def met_by(self, row: Row) -> bool:
+        value: float = getattr(row, self.column)
+        return value >= self.bound if self.lower else value <= self.bound
+
+    def best(self, rows: Sequence[Row]) -> float:
+        """The value that comes closest to meeting the bound."""
+        values: list[float] = [getattr(row, self.column) for row in rows]
+        return max(values) if self.lower else min(values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query(Problem):
-    """What is asked for: a problem, an error to allow, and what should be cheap.
+    """A problem to find a file for, with the allowed error and what should be cheap.
 
     Args:
-        max_rmse: The error of the sum to allow; by default any.
-        objective: Whether messages or bits should be few.
+        max_rmse: Largest root mean square error of the sum; by default any error is allowed.
+        objective: Whether the number of messages or the number of bits should be small.
 
     The other arguments are those of ``Problem``.
 
     Raises:
         InvalidParameter: If a number is outside its domain.
+
+    >>> query = Query(n=100_000, eps=1.0, delta=1e-6, max_value=5, max_rmse=9.0)
+    >>> query.command()
+    'paramsearch generate --n 100000 --eps 1 --delta 1e-06 --max-value 5 --max-rmse 9'
     """
 
     max_rmse: float | None = None
@@ -52,19 +84,35 @@ class Query(Problem):
             object.__setattr__(self, "max_rmse", positive("max rmse", self.max_rmse))
         one_of("objective", self.objective, get_args(Objective))
 
-    def price(self, row: Row) -> float:
-        return row.noise_messages if self.objective == "messages" else row.bits_per_user
+    def requirements(self) -> Iterator[Requirement]:
+        """What a row of the index has to meet."""
+        yield Requirement(
+            "max_value",
+            self.max_value,
+            asked=f"max_value = {self.max_value:,}",
+            extreme="largest max_value",
+            lower=True,
+        )
+        for name, bound in (("eps", self.eps), ("delta", self.delta)):
+            asked = f"{name} = {exactly(bound)}"
+            yield Requirement(name, bound, asked=asked, extreme=f"smallest {name}")
+        if self.max_rmse is not None:
+            asked = f"max rmse = {self.max_rmse}"
+            yield Requirement("rmse", self.max_rmse, asked=asked, extreme="smallest RMSE")
 
     def served_by(self, row: Row) -> bool:
-        return (
-            row.max_value >= self.max_value
-            and row.eps <= self.eps
-            and row.delta <= self.delta
-            and (self.max_rmse is None or row.rmse <= self.max_rmse)
-        )
+        """Whether the file of a row has at least this privacy and at most this error."""
+        return all(requirement.met_by(row) for requirement in self.requirements())
 
     def command(self, central_fraction: float = 0.9) -> str | None:
-        """That makes a file for just this; None if no search takes such numbers."""
+        """The command that makes a file for exactly this problem.
+
+        Args:
+            central_fraction: What the command allows as error if there is no ``max_rmse``.
+
+        Returns:
+            The command without an output file; None if no search accepts the numbers.
+        """
         try:
             Request(n=self.n, eps=self.eps, delta=self.delta, max_value=self.max_value)
         except InvalidParameter:
@@ -79,95 +127,127 @@ class Query(Problem):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Found:
-    """``row`` is what the index says, for the number of users asked for, and ``file`` refuses it if
-    that is not true; ``others`` are dearer and have less error."""
+    """The result of a lookup.
+
+    Attributes:
+        table: The table.
+        query: The request.
+        row: The row of the cheapest file that serves, for the requested number of users.
+        others: Rows of more expensive files, each with less error than all before it.
+
+    >>> found = Table.open().lookup(Query(n=100_000, eps=1.1, delta=1e-6, max_value=5))
+    >>> found
+    <Found files/5-1-1e-06-0.1.json: 1,033.7 noise messages, RMSE 70.7095; 2 others with less error>
+    >>> found.exact, found.file.problem.n
+    (False, 100000)
+    """
 
     table: Table
     query: Query
     row: Row
     others: tuple[Row, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"<Found {self.row.file}: {self.row.noise_messages:,.1f} noise messages, "
+            f"RMSE {self.row.rmse:.6g}; {len(self.others)} others with less error>"
+        )
+
     @cached_property
     def file(self) -> ParameterFile:
-        """The certified file for the number of users asked for."""
+        """The certified file for the requested number of users.
+
+        Raises:
+            InvalidConfiguration: If the file is not what the index says.
+        """
         return self.table.load(self.row, self.query)
 
     def command(self) -> str | None:
-        """That makes a file for just what was asked for, with the error of this one."""
+        """The command that makes a file for exactly the request, with the error of this file."""
         return self.query.command(self.row.central_fraction)
 
     @property
     def exact(self) -> bool:
-        """Whether the file was made for just this eps, delta and max_value."""
+        """Whether the file was made for exactly the requested eps, delta and max_value."""
         query, row = self.query, self.row
         return (row.eps, row.delta, row.max_value) == (query.eps, query.delta, query.max_value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
-    """A folder that ``paramsearch table`` made; one row for each of its files."""
+    """A folder that ``paramsearch table`` made, or the table that comes with this package.
+
+    Attributes:
+        path: The folder.
+        rows: One row of the index for each file.
+
+    >>> table = Table.open()
+    >>> len(table.rows) > 400
+    True
+    >>> table.lookup(Query(n=100_000, eps=1.0, delta=1e-6, max_value=5, max_rmse=9.0)).row.file
+    'files/5-1-1e-06-0.9.json'
+    """
 
     path: Path
     rows: tuple[Row, ...]
 
+    def __repr__(self) -> str:
+        return f"<Table {self.path}: {len(self.rows):,} files>"
+
     @staticmethod
     def open(path: Path | str | None = None) -> Table:
-        """The table in a folder, by default the one that comes with this package."""
-        place = shipped() if path is None else Path(path)
-        rows = {row.file: row for row in index.read(place / INDEX)}
-        return Table(place, tuple(rows.values()))
+        """Open the table in a folder.
+
+        Args:
+            path: The folder; by default the table that comes with this package.
+
+        Returns:
+            The table; its files are read when they are needed.
+
+        Raises:
+            InvalidConfiguration: If the folder has no index, or one that cannot be read.
+        """
+        folder = shipped_folder() if path is None else Path(path)
+        rows = {row.file: row for row in index.read(folder / INDEX)}
+        return Table(folder, tuple(rows.values()))
 
     def lookup(self, query: Query) -> Found:
-        """The cheapest file that serves; InvalidParameter if there is none."""
+        """Find the cheapest file that serves a request.
+
+        Args:
+            query: The request.
+
+        Returns:
+            The row of the file, and those of more expensive ones with less error.
+
+        Raises:
+            InvalidParameter: If no file serves; the message has a command that makes one.
+        """
         rows = [row.for_users(query.n) for row in self._serving(query)]
-        best = min(rows, key=lambda row: (query.price(row), row.rmse))
-        others, error = [], best.rmse
-        for row in sorted(rows, key=lambda row: (query.price(row), row.rmse)):
-            if row.rmse < error * 0.999:
+        rows.sort(key=lambda row: (row.cost(query.objective), row.rmse))
+        best, others = rows[0], []
+        error = best.rmse
+        for row in rows:
+            if row.rmse < error * _LESS_ERROR:
                 others.append(row)
                 error = row.rmse
         return Found(self, query, best, tuple(others))
 
-    def _serving(self, query: Query) -> list[Row]:
-        rows = list(self.rows)
+    def _serving(self, query: Query) -> Sequence[Row]:
+        """All rows that meet the requirements; an error names the first one that none meets."""
+        rows: Sequence[Row] = self.rows
         if not rows:
             raise InvalidParameter(f"the table {self.path} is empty")
-        tests: list[tuple[str, str, Callable[[Row], bool], Callable[[list[Row]], float]]] = [
-            (
-                f"max_value = {query.max_value:,}",
-                "largest max_value",
-                lambda row: row.max_value >= query.max_value,
-                lambda rows: max(row.max_value for row in rows),
-            ),
-            (
-                f"eps = {exactly(query.eps)}",
-                "smallest eps",
-                lambda row: row.eps <= query.eps,
-                lambda rows: min(row.eps for row in rows),
-            ),
-            (
-                f"delta = {exactly(query.delta)}",
-                "smallest delta",
-                lambda row: row.delta <= query.delta,
-                lambda rows: min(row.delta for row in rows),
-            ),
-            (
-                f"max rmse = {query.max_rmse}",
-                "smallest RMSE",
-                lambda row: query.max_rmse is None or row.rmse <= query.max_rmse,
-                lambda rows: min(row.rmse for row in rows),
-            ),
-        ]
-        for asked, what, serves, least in tests:
-            left = [row for row in rows if serves(row)]
+        for requirement in query.requirements():
+            left = [row for row in rows if requirement.met_by(row)]
             if not left:
                 command = query.command()
                 remedy = "" if command is None else f"; make one: {command} -o FILE"
                 raise InvalidParameter(
-                    f"{asked}: no file of the table serves; the {what} that is left there is "
-                    f"{least(rows):g}{remedy}"
+                    f"{requirement.asked}: no file of the table serves; the {requirement.extreme} "
+                    f"that is left there is {requirement.best(rows):g}{remedy}"
                 )
             rows = left
         return rows
@@ -175,39 +255,55 @@ class Table:
     def nearest(
         self, *, eps: float, delta: float, max_value: int, central_fraction: float
     ) -> ParameterFile | None:
-        """The file of the most similar problem, to start a search from; None if all are far."""
+        """Find the file of the most similar problem, from which a search can start.
+
+        Args:
+            eps: The eps of the problem.
+            delta: The delta of the problem.
+            max_value: The largest value of the problem.
+            central_fraction: The eps of its central noise as a fraction of eps.
+
+        Returns:
+            The file; None if no file is for at least this max_value, or slightly more.
+        """
         rows = [row for row in self.rows if 1 <= row.max_value / max_value <= _SIMILAR]
 
         def distance(row: Row) -> float:
             return (
                 abs(math.log(row.eps / eps))
                 + abs(math.log(math.log(row.delta) / math.log(delta)))
-                + 4 * abs(row.central_fraction - central_fraction)
-                + 4 * math.log(row.max_value / max_value)
+                + _WEIGHT * abs(row.central_fraction - central_fraction)
+                + _WEIGHT * math.log(row.max_value / max_value)
             )
 
         return load(self.path / min(rows, key=distance).file) if rows else None
 
     def load(self, row: Row, query: Query) -> ParameterFile:
-        """A file for as many users as asked, after the index is found to tell the truth.
+        """Load the file of a row, for the requested number of users.
 
-        Everything but the certificate is computed from the rationals; that one is trusted here, and
-        proved anew by ``paramsearch audit`` and ``audit-table``.
+        Everything but the certificate is recomputed from the file's rationals.  The certificate is
+        trusted here; ``paramsearch audit`` and ``audit-table`` prove it again.
+
+        Args:
+            row: A row of this table.
+            query: The request that the file has to serve.
+
+        Returns:
+            The certified file.
+
+        Raises:
+            InvalidConfiguration: If the file is not what the row says, or does not serve.
         """
         path = self.path / row.file
         known = load(path)
         file = for_users(known, query.n)
-        told = index.row_of(known, name=row.file)
+        row.check(known, path)
         computed = index.row_of(file, name=row.file)
-        if told is None or computed is None or not row.says(told):
-            raise InvalidConfiguration(
-                f"{path} is not what the index says; run `paramsearch table` again"
-            )
-        if not query.served_by(computed):
+        if computed is None or not query.served_by(computed):
             raise InvalidConfiguration(f"{path} is forged: it does not serve what it claims to")
         return file
 
 
-def shipped() -> Path:
+def shipped_folder() -> Path:
     """The folder of the table that comes with this package."""
     return Path(str(resources.files("paramsearch") / "data"))

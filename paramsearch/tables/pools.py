@@ -1,4 +1,4 @@
-"""Where jobs run: processes of this machine, or the workers of a Dask cluster."""
+"""Pools of workers that run jobs: processes of this machine, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ from accounting.base.threads import cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables that limit the threads of linear algebra."""
 _ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?(\[[0-9a-fA-F:]+\]|[^\s/:]+):\d{1,5}")
-GONE = "the scheduler is gone; what is finished is kept, run it again to go on"
+GONE = "the scheduler is gone; what is finished is kept, run the command again to continue"
 _PATIENCE = 15
-"""Seconds in which a scheduler must answer."""
+"""Seconds within which a scheduler must answer."""
 
 
 class Pool(Protocol):
-    """``slots`` jobs at a time keep it busy.  A future raises BrokenExecutor if a worker died; then
-    ``renew`` makes the pool work again."""
+    """Workers; a future raises BrokenExecutor if one died, and ``renew`` then restarts them."""
 
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """Number of jobs that keep the pool busy."""
 
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]: ...
 
     def renew(self) -> None: ...
 
     def trouble(self) -> str | None:
-        """Why no job ends, if it is known."""
+        """Why no job ends, if that is known."""
 
     def close(self) -> None:
-        """Ends what is running, too."""
+        """End the pool and all jobs that are running."""
 
 
 class LocalPool:
-    """Processes with a core each; they end when this one does, however it does."""
+    """Processes that use one core each; they end when this process ends for whatever reason."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = cores() if workers is None else workers
-        self.usual = {name: os.environ.get(name) for name in _BLAS}
-        os.environ.update(dict.fromkeys(_BLAS, "1"))  # for the processes that are started
+        self.environment = {name: os.environ.get(name) for name in _BLAS}
+        os.environ.update(dict.fromkeys(_BLAS, "1"))  # inherited by the workers
         self.others = set(multiprocessing.active_children())
         self.pool: Executor = self._pool()
 
@@ -62,7 +63,7 @@ class LocalPool:
         return self.workers
 
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
-        # processes are started here, and must not see an interrupt while they import
+        # this may start a process, which must not receive an interrupt while it imports
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return self.pool.submit(work, item)
@@ -78,7 +79,7 @@ class LocalPool:
 
     def close(self) -> None:
         self._end()
-        for name, value in self.usual.items():
+        for name, value in self.environment.items():
             if value is None:
                 del os.environ[name]
             else:
@@ -91,7 +92,7 @@ class LocalPool:
 
 
 def _begin() -> None:
-    """In a new process: the parent's end is ours."""
+    """Make a new worker process end when its parent does."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -103,9 +104,9 @@ def _begin() -> None:
 
 
 class DaskPool:
-    """The workers of a cluster; each needs this package and nothing else.
+    """The workers of a Dask cluster; each needs this package and nothing else.
 
-    A job whose worker dies is given to another one by the scheduler.
+    If a worker dies, the scheduler gives its jobs to others.
     """
 
     def __init__(self, address: str) -> None:
@@ -121,7 +122,7 @@ class DaskPool:
             )
         for name in list(logging.root.manager.loggerDict):
             if name.startswith(("asyncio", "distributed", "tornado")):
-                # what they log with tracebacks is told as one line here
+                # they log tracebacks for what is reported here in one line
                 logging.getLogger(name).setLevel(logging.CRITICAL)
         self.address = address
         try:

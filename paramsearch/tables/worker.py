@@ -1,4 +1,4 @@
-"""What a worker does: one cell, from values to values.  It needs no disk and no other worker."""
+"""The jobs of a worker, a search or an audit.  A worker needs no disk and no other worker."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ from paramsearch.certification.audit import audit
 from paramsearch.generation.generate import generate
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.problem import Request
-from paramsearch.tables.index import Row, row_of
+from paramsearch.tables.index import Row
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _ONE_AT_A_TIME = threading.Lock()
-"""The precision of ball arithmetic belongs to the process, and a worker may have many threads."""
+"""The precision of ball arithmetic is global to the process, and a Dask worker may have several
+threads."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """A problem, and the text of the file to start from, if there is one."""
+class SearchJob:
+    """A problem, and the text of the parameter file to start from, if there is one."""
 
     request: Request
     start: str | None = None
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The text of a certified file, or why there is none."""
+class SearchResult:
+    """The text of a certified parameter file, or why there is none."""
 
     text: str | None
     failure: str | None
     seconds: float
 
 
-def solve(job: Job) -> Outcome:
-    """A search; what is wrong with the problem is an outcome."""
-    return _alone(_solve, job)
+def run_search(job: SearchJob) -> SearchResult:
+    """Search for a file; an error is part of the result."""
+    return _alone(_search, job)
 
 
 def _alone(work: Callable[[Item], Result], item: Item) -> Result:
-    """With one core, and nothing beside it in this process."""
+    """Do the work on one core, one job at a time in this process."""
     with _ONE_AT_A_TIME:
         use_cores(1)
         try:
@@ -56,7 +57,7 @@ def _alone(work: Callable[[Item], Result], item: Item) -> Result:
             use_cores(None)
 
 
-def _solve(job: Job) -> Outcome:
+def _search(job: SearchJob) -> SearchResult:
     begun = time.perf_counter()
     text = failure = None
     try:
@@ -69,12 +70,12 @@ def _solve(job: Job) -> Outcome:
         text = dumps(made.file)
     except (AccountingError, MemoryError) as error:
         failure = _because(error)
-    return Outcome(text, failure, time.perf_counter() - begun)
+    return SearchResult(text, failure, time.perf_counter() - begun)
 
 
 @dataclass(frozen=True)
-class Check:
-    """A row of the index, the text of its file, and how to audit that."""
+class AuditJob:
+    """A row of the index, the text of its parameter file, and the proof to use."""
 
     row: Row
     text: str
@@ -82,32 +83,32 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """``verdict`` is that of the audit, or "changed" for a file that is not what it was."""
+class AuditResult:
+    """``verdict`` is that of the audit, or "changed" for a file that the index does not describe;
+    ``name`` is the file, and ``because`` the reason."""
 
     name: str
     verdict: str
     because: str
 
 
-def check(job: Check) -> Verdict:
-    """An audit that trusts nothing in the file."""
-    return _alone(_check, job)
+def run_audit(job: AuditJob) -> AuditResult:
+    """Audit a file, trusting nothing in it."""
+    return _alone(_audit, job)
 
 
-def _check(job: Check) -> Verdict:
+def _audit(job: AuditJob) -> AuditResult:
     name = job.row.file
     try:
         file = _file(job.text)
-        told = row_of(file, name=name)
-        if told is None or not job.row.says(told):
-            return Verdict(name, "changed", "it is not what the index says")
-        found = audit(file, tier=job.tier, explain=False)  # of the claim alone
+        if not job.row.describes(file):
+            return AuditResult(name, "changed", "it is not what the index says")
+        found = audit(file, tier=job.tier, explain=False)  # the verdict alone
     except InvalidConfiguration as error:
-        return Verdict(name, "changed", _because(error))
+        return AuditResult(name, "changed", _because(error))
     except AccountingError as error:
-        return Verdict(name, "undecided", _because(error))
-    return Verdict(name, found.verdict, found.reason)
+        return AuditResult(name, "undecided", _because(error))
+    return AuditResult(name, found.verdict, found.reason)
 
 
 def _file(text: str) -> ParameterFile:

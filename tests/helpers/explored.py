@@ -11,7 +11,7 @@ from typing import Any
 
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid
-from paramsearch.tables.lookup import Table, shipped
+from paramsearch.tables.lookup import Table, shipped_folder
 
 EPS, DELTA, TOPS, FRACTIONS = (0.5, 1.0, 2.0), (1e-8, 1e-6), (1, 2, 3), (0.9, 0.5)
 MISSING = ["2-1-1e-06-0.9", "3-2-1e-08-0.5", "3-0.5-1e-08-0.9", "3-0.5-1e-08-0.5", "1-1-1e-06-0.5"]
@@ -23,7 +23,7 @@ def make(path: Path) -> Table:
     for parts in product(TOPS, EPS, DELTA, FRACTIONS):
         name = "-".join([str(parts[0]), *(repr(x).removesuffix(".0") for x in parts[1:])])
         if name not in MISSING:
-            shutil.copy(shipped() / "files" / f"{name}.json", path / "files")
+            shutil.copy(shipped_folder() / "files" / f"{name}.json", path / "files")
     folder = Folder(path, Grid(eps=EPS, delta=DELTA, max_value=TOPS, central_fraction=FRACTIONS))
     folder.write_index()
     folder.close()

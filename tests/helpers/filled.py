@@ -15,7 +15,7 @@ from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import assemble
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid
-from paramsearch.tables.worker import Job, Outcome, solve
+from paramsearch.tables.worker import SearchJob, SearchResult, run_search
 
 SMALL = """eps = [0.5, 1, 2]
 delta = [1e-6, 1e-8]
@@ -38,15 +38,17 @@ def contents(table: Path) -> dict[str, bytes]:
 class Here:
     """A pool in this process; ``work`` stands for the search."""
 
-    def __init__(self, work: Callable[[Job], Outcome] = solve, slots: int = 1) -> None:
+    def __init__(
+        self, work: Callable[[SearchJob], SearchResult] = run_search, slots: int = 1
+    ) -> None:
         self.work, self.size = work, slots
-        self.jobs: list[Job] = []
+        self.jobs: list[SearchJob] = []
         self.renewed = 0
 
     def slots(self) -> int:
         return self.size
 
-    def submit(self, _: Any, job: Job) -> Future[Any]:
+    def submit(self, _: Any, job: SearchJob) -> Future[Any]:
         self.jobs.append(job)
         future: Future[Any] = Future()
         try:

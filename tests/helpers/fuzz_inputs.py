@@ -26,7 +26,7 @@ from paramsearch.parameters.assembly import assemble, uncertified
 from paramsearch.parameters.parameter_file import digest, dumps, from_json
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid
-from paramsearch.tables.lookup import shipped
+from paramsearch.tables.lookup import shipped_folder
 
 NUMBERS: list[Any] = [
     0, -0.0, 1, -1, 2, 3, 0.5, 5e-324, 1e-320, 1e-300, 1e-200, 1e-100, 1e-50, 1e-20, 1e-12, 1e-9,
@@ -397,7 +397,7 @@ def _columnar(symbols: list[int]) -> dict[str, bytes]:
 
 def _table(place: Path) -> None:
     (place / "files").mkdir(parents=True)
-    shutil.copy(shipped() / "files" / "1-1-1e-06-0.9.json", place / "files")
+    shutil.copy(shipped_folder() / "files" / "1-1-1e-06-0.9.json", place / "files")
     grid = Grid(eps=(1.0,), delta=(1e-6,), max_value=(1,), central_fraction=(0.9,))
     folder = Folder(place, grid)
     folder.write_index()

@@ -28,7 +28,7 @@ from accounting.baselines import (
 from accounting.baselines.ikos import messages_needed
 from accounting.baselines.interface import value_bits
 from accounting.model.problem import Problem
-from paramsearch.comparison import of_the_paper, ours, shipped
+from paramsearch.comparison import certified_noise, published_noise, shipped_file
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.target import Target
 
@@ -180,7 +180,7 @@ def test_wrong_problems() -> None:
 def test_the_protocol_behind_the_same_interface() -> None:
     """The paper's refined parameters: cost as its own formula says, error as simulated."""
     problem = Problem(n=300, eps=1.0, delta=1e-3, max_value=2)
-    theorem, refined = of_the_paper(problem, 0.9)
+    theorem, refined = published_noise(problem, central_fraction=0.9)
     assert refined.noise_messages < theorem.noise_messages
     target = Target(Problem(n=300, eps=1.0, delta=1e-3, max_value=2), 0.9)
     expected = paper.noise_messages(target, paper.refined(target))
@@ -198,7 +198,7 @@ def test_the_paper_on_the_rent_experiment() -> None:
     """Its refined line: about 20.1 million noise messages, under 60% and under 20% more bits."""
     for top, most in ((20, 0.2), (200, 0.6)):
         problem = Problem(n=66_994_267, eps=1.0, delta=1e-6, max_value=top)
-        refined = list(of_the_paper(problem, 0.1))[1]
+        refined = list(published_noise(problem, central_fraction=0.1))[1]
         assert refined.bits / value_bits(problem) - 1 < most
     assert 20.0e6 < refined.noise_messages < 20.3e6
 
@@ -218,9 +218,9 @@ def test_the_command() -> None:
 
 def test_ours_on_the_rent_experiment() -> None:
     """At max_value 200: 0.15% more bits than without privacy, 256 symbols, 100,000 messages."""
-    file = shipped(200, 1.0, 1e-6, 0.1)
+    file = shipped_file(max_value=200, eps=1.0, delta=1e-6, central_fraction=0.1)
     assert file is not None
     problem = Problem(n=66_994_267, eps=1.0, delta=1e-6, max_value=200)
     assert len(file.alphabet) <= 256
     assert file.cost.noise_messages <= 100_000
-    assert ours(problem, file).bits / value_bits(problem) - 1 <= 0.0015
+    assert certified_noise(problem, file).bits / value_bits(problem) - 1 <= 0.0015

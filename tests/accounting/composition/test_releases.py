@@ -37,7 +37,7 @@ from paramsearch.cli.app import app
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.parameters.words import claimed
-from paramsearch.report import report
+from paramsearch.report import page as report
 
 
 def bounds(small: Small, eps: float, releases: int) -> tuple[float, float, float, float]:

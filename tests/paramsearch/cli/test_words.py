@@ -27,7 +27,7 @@ from paramsearch.cli import audit_command, profile
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import claim
-from paramsearch.report import report
+from paramsearch.report import page as report
 from paramsearch.report.html import percent
 from paramsearch.report.sections import verdict_section
 
@@ -125,22 +125,26 @@ def test_the_report_says_what_was_proved_at_the_claimed_eps() -> None:
     assert found.verdict == "certified"
     assert found.proof is not None
     upper = found.proof.enclosure.upper
-    question = (found.mechanism, found.eps, found.releases)
-    curve, pairs = report.curve(*question), report.pair_bounds(*question)
+    curve, pairs = report.curve(found), report.pair_bounds(found)
     assert curve is not None
     assert pairs is not None
-    assert dict(curve)[found.eps].upper > found.delta  # what the page must not show
+    assert dict(curve)[found.claim.eps].upper > found.claim.delta  # what the page must not show
     drawn = report._with_proof(curve, found)
-    assert dict(drawn)[found.eps] == found.proof.enclosure
+    assert dict(drawn)[found.claim.eps] == found.proof.enclosure
     for (_, before), (_, after) in zip(curve, drawn, strict=True):
         assert before.lower <= after.lower <= after.upper <= before.upper
     html = report.render(found, file, source="x", signature=None, curve=curve, pairs=pairs)
     at_eps = html.split("<tbody>")
-    rows = [row for part in at_eps for row in part.split("<tr>") if f'title="{found.eps!r}"' in row]
+    rows = [
+        row
+        for part in at_eps
+        for row in part.split("<tr>")
+        if f'title="{found.claim.eps!r}"' in row
+    ]
     assert any(f'title="{upper!r}"' in row for row in rows)
     for part in html.split('title="')[1:]:
         value = part.split('"')[0]
-        assert value != repr(dict(curve)[found.eps].upper)
+        assert value != repr(dict(curve)[found.claim.eps].upper)
     largest = html.split("The largest bounds")[-1]
     for part in largest.split("</table>")[0].split('title="')[1:]:
         assert float(part.split('"')[0]) <= upper
@@ -159,8 +163,8 @@ def test_every_eps_of_the_profile_is_the_one_that_was_asked_about(
             asked.append(at)
             return SimpleNamespace(enclosure=Enclosure(0.0, 1.0))
 
-    monkeypatch.setattr(report, "_evaluators", lambda *_: (Evaluator(),) * 2)
-    curve = report.curve(found.mechanism, eps, 1)
+    monkeypatch.setattr(report, "_evaluators", lambda *_, **__: (Evaluator(),) * 2)
+    curve = report.curve(replace(found, eps=eps))
     assert curve is not None
     assert [at for at, _ in curve] == asked == sorted(set(asked))
     assert eps in asked or eps == 1e-12
@@ -193,7 +197,7 @@ def test_an_eps_that_was_not_searched_for_is_not_none(monkeypatch: pytest.Monkey
     found = audit(stated(delta=1e-8), budget=1000.0)
     assert found.searched
     unknown = verdict_section(replace(found, searched=False, satisfied_eps=None))
-    assert "was not searched for to the end" in in_words(unknown)
+    assert "ran out of time" in in_words(unknown)
 
 
 def test_an_eps_that_was_searched_for() -> None:

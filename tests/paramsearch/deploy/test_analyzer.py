@@ -20,9 +20,9 @@ from paramsearch.deploy import (
     Analyzer,
     RandomizedReals,
 )
-from paramsearch.deploy.analyzer import expected_messages
+from paramsearch.deploy.analyzer import most_messages
 from paramsearch.deploy.message_files import portions
-from paramsearch.deploy.simulate import Plan, simulate
+from paramsearch.deploy.simulate import Simulation, simulate
 
 
 @given(st.lists(st.integers(-3, 9), max_size=200), st.integers(1, 50))
@@ -60,7 +60,7 @@ def test_ids_tell_copies_apart() -> None:
 
 
 def test_too_many_messages_are_noticed() -> None:
-    most = expected_messages(file(), 50)
+    most = most_messages(file(), 50)
     analyzer = Analyzer(file())
     analyzer.add(np.zeros(most, np.int64))
     assert analyzer.result().implausible is None
@@ -70,8 +70,8 @@ def test_too_many_messages_are_noticed() -> None:
 
 def test_the_bound_on_messages_holds() -> None:
     """Against the law itself: the messages of an atom are |s| times a negative binomial."""
-    plan = Plan(file(), 50, values="largest", runs=2000)
-    assert max(run_.messages for run_ in simulate(plan).runs) <= expected_messages(file(), 50)
+    plan = Simulation(file(), 50, values="largest", runs=2000)
+    assert max(run_.messages for run_ in simulate(plan).runs) <= most_messages(file(), 50)
 
 
 def test_vectors_in_both_ways_of_adding() -> None:
@@ -100,7 +100,7 @@ def test_real_values_are_counted_from_the_smallest() -> None:
 
 def test_more_users_mean_more_noise() -> None:
     made = file()
-    plan = Plan(made, 200, values="zero", runs=800, seed=3)
+    plan = Simulation(made, 200, values="zero", runs=800, seed=3)
     errors = np.array([run_.errors[0] for run_ in simulate(plan).runs])
     found = Analyzer(made, users=200).result(0.95)
     inside = int(np.count_nonzero(np.abs(errors) <= found.upper[0]))
@@ -160,7 +160,7 @@ def test_files_of_messages(tmp_path: Path) -> None:
     pq.write_table(huge, tmp_path / "huge.parquet")
     ((portion, ids),) = portions(tmp_path / "huge.parquet")
     assert portion.tolist() == [0, -1, 1 << 62]
-    with pytest.raises(InvalidParameter, match="no id"):
+    with pytest.raises(InvalidParameter, match="not an id"):
         Analyzer(file()).add(portion, ids)
     (tmp_path / "two.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InvalidParameter, match="symbol"):

@@ -25,12 +25,14 @@ from paramsearch.deploy import (
     SeededBits,
 )
 from paramsearch.deploy.randomizer import Noise
-from paramsearch.deploy.simulate import Plan, simulate
+from paramsearch.deploy.simulate import Simulation, simulate
 
 
 def test_the_error_is_discrete_laplace() -> None:
     made = file()
-    errors = np.array([run_.errors[0] for run_ in simulate(Plan(made, 50, runs=6000, seed=5)).runs])
+    errors = np.array(
+        [run_.errors[0] for run_ in simulate(Simulation(made, 50, runs=6000, seed=5)).runs]
+    )
     step = 0.5
     q = math.exp(-step)
 
@@ -46,13 +48,15 @@ def test_the_error_is_discrete_laplace() -> None:
 @pytest.mark.parametrize("path", ["users", "aggregate"])
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_simulations_agree_with_the_file(path: Any, dimension: int) -> None:
-    outcome = simulate(Plan(file(dimension), 50, runs=300, path=path, seed=2))
+    outcome = simulate(Simulation(file(dimension), 50, runs=300, path=path, seed=2))
     assert abs(outcome.messages.deviation) < 5
     assert abs(outcome.mse.deviation) < 5
 
 
 def test_fewer_honest_users_add_less_noise() -> None:
-    plan = Plan(file(), 50, values="zero", runs=400, honest=0.5, allow_few=True)  # to see the loss
+    plan = Simulation(
+        file(), 50, values="zero", runs=400, honest=0.5, allow_few=True
+    )  # to see the loss
     outcome = simulate(plan)
     assert abs(outcome.messages.deviation) < 5
     assert outcome.messages.expected == pytest.approx(file().cost.noise_messages / 2)
@@ -84,9 +88,9 @@ def test_the_best_distinguisher_reaches_delta_from_below() -> None:
 
     def view(value: int) -> tuple[int, int]:
         counts = Counter({1: value})
-        for _, which, copies in noise.events(source, 20):
-            for element in noise.atoms[which]:
-                counts[element] += copies
+        for event in noise.events(source, 20):
+            for element in event.atom:
+                counts[element] += event.copies
         return counts[1], counts[-1]
 
     def tells(seen: tuple[int, int]) -> bool:
@@ -110,7 +114,7 @@ def test_a_generated_file_end_to_end(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     problem = ("--n", "100000", "--eps", "1", "--delta", "1e-6", "--max-value", "5")
     assert run("generate", *problem, "-o", str(path)).returncode == 0
-    outcome = simulate(Plan(load(path), 100_000, runs=200, path="users", seed=4))
+    outcome = simulate(Simulation(load(path), 100_000, runs=200, path="users", seed=4))
     assert abs(outcome.messages.deviation) < 3
     assert abs(outcome.mse.deviation) < 3
 

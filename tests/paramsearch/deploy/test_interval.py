@@ -20,7 +20,7 @@ from mpmath import mp, mpf
 from accounting.model.configuration import Proposal
 from paramsearch import uncertified
 from paramsearch.deploy import Analyzer, interval
-from paramsearch.deploy.interval import CentralNoise, reach, rounding_tail
+from paramsearch.deploy.interval import CentralTails, half_width, rounding_tail
 from paramsearch.parameters.parameter_file import ParameterFile
 
 mp.dps = 40
@@ -80,7 +80,7 @@ LAWS = [
 @pytest.mark.parametrize(("honest", "users"), LAWS)
 def test_the_interval_covers_and_one_step_less_does_not(honest: float, users: int) -> None:
     made = file(honest=honest)
-    truth, noise = Truth(made, users), CentralNoise(made, users)
+    truth, noise = Truth(made, users), CentralTails(made, users)
     for t in range(60):
         assert truth.above(t) <= noise.above(t) <= truth.above(t) * (1 + mpf("1e-9")) + 1e-28
     for confidence in (0.01, 0.3, 0.7, 0.95, 0.9999, 1 - 1e-9, 1 - 2.0**-50):
@@ -100,7 +100,7 @@ def test_what_is_left_out_is_accounted_for(
 ) -> None:
     """With so much left out, on both sides for 2,000 users, that it matters."""
     monkeypatch.setattr(interval, "_DEPTH", depth)
-    truth, noise = Truth(file(), users), CentralNoise(file(), users)
+    truth, noise = Truth(file(), users), CentralTails(file(), users)
     for t in range(0, 100, 3):
         assert truth.above(t) <= noise.above(t)
 
@@ -108,7 +108,7 @@ def test_what_is_left_out_is_accounted_for(
 def test_rounding_errors_are_accounted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the exact share, 1 to 57 digits, nothing else keeps the bound on its side."""
     monkeypatch.setattr(interval, "_ABOVE", 1.0)
-    truth, noise = Truth(file(), 50), CentralNoise(file(), 50)
+    truth, noise = Truth(file(), 50), CentralTails(file(), 50)
     for t in range(60):
         assert truth.above(t) <= noise.above(t)
 
@@ -118,7 +118,7 @@ def test_it_covers_for_everybody_who_may_have_added_noise(honest: float, users: 
     """From the honest fraction to all, and below."""
     made = file(honest=honest)
     for miss in (0.3, 0.05, 1e-6):
-        steps = reach(CentralNoise(made, users), miss)
+        steps = half_width(CentralTails(made, users), miss)
         for noisy in {math.ceil(honest * users), users, users // 2, 1} - {0}:
             assert Truth(made, noisy).outside(steps) <= mpf(miss)
 
@@ -139,12 +139,12 @@ def test_laws_that_are_too_wide_to_be_summed() -> None:
     """By formulas: exact where the noise is geometric, and on the safe side elsewhere."""
     made = fine(1e-6)
     q = exact(made.central.p)
-    noise = CentralNoise(made, 1000)
+    noise = CentralTails(made, 1000)
     assert not noise.exact
     for miss in (0.3, 0.05, 1e-6):
         t = noise.quantile(miss)
         assert 2 * q ** (t + 1) / (1 + q) <= mpf(miss) < 2 * q ** (t - 2000) / (1 + q)
-    half, double = CentralNoise(made, 500), CentralNoise(made, 2000)
+    half, double = CentralTails(made, 500), CentralTails(made, 2000)
     assert half.quantile(0.05) <= noise.quantile(0.05) < double.quantile(0.05)
     t = double.quantile(0.05)  # R = 2: the sum of two discrete Laplace variables
     first = (1 + q * q) / (1 - q * q) + t + 1
@@ -163,7 +163,7 @@ def test_the_interval_of_real_values_covers_whatever_they_are(
     """All roundings of values with these parts between two steps, by enumeration."""
     users = len(fractions)
     for made in (file(n=users), file(n=users, honest=0.5)):
-        steps = reach(CentralNoise(made, users), miss, rounded=users)
+        steps = half_width(CentralTails(made, users), miss, rounded=users)
         for noisy in {users, math.ceil(users / 2)}:
             outside = _missed(Truth(made, noisy), fractions, steps)
             assert outside <= mpf(miss)
@@ -174,7 +174,7 @@ def test_the_interval_of_real_values_covers_whatever_they_are(
 def test_the_interval_of_many_real_values(users: int, part: float) -> None:
     made = fine(0.5, n=users)
     for miss in (0.5, 0.05, 1e-6):
-        steps = reach(CentralNoise(made, users), miss, rounded=users)
+        steps = half_width(CentralTails(made, users), miss, rounded=users)
         assert _missed(Truth(made, users), [part] * users, steps) <= mpf(miss)
 
 
@@ -229,8 +229,8 @@ def test_the_interval_of_real_values_is_not_much_longer(loss: float, users: int)
     """Than the one for values halfway between steps, where W is almost normal; and never longer
     than with half the probability for each kind of error, as it was."""
     made = fine(loss, n=users)
-    noise = CentralNoise(made, users)
-    found = reach(noise, 0.05, rounded=users)
+    noise = CentralTails(made, users)
+    found = half_width(noise, 0.05, rounded=users)
     split = noise.quantile(0.025) + math.sqrt(users * math.log(80) / 2)
     assert noise.quantile(0.05) <= found <= math.ceil(split)
     deviation = math.sqrt(users) / 2
@@ -251,7 +251,7 @@ def test_bounds_of_real_values_are_rounded_outwards() -> None:
     analyzer = Analyzer(made, low=0.1, high=0.4)
     analyzer.add(np.zeros(777, np.int64))
     found = analyzer.result(0.9)
-    steps = reach(CentralNoise(made, 2000), math.nextafter(1 - 0.9, 0), rounded=2000)
+    steps = half_width(CentralTails(made, 2000), math.nextafter(1 - 0.9, 0), rounded=2000)
     step = (Fraction(0.4) - Fraction(0.1)) / 3
     value = 2000 * Fraction(0.1) + 777 * step
     assert Fraction(found.lower[0]) <= value - steps * step

@@ -23,9 +23,9 @@ import paramsearch
 from accounting.model.configuration import Proposal
 from paramsearch import certify, load, save, uncertified
 from paramsearch.deploy import Analyzer, NotMessages, RandomizedReals, Randomizer, TooFew
-from paramsearch.deploy.participation import least_count, least_users, only_noise, part_of
+from paramsearch.deploy.participation import least_count, only_noise, required_users, share_of
 from paramsearch.deploy.randomizer import Noise
-from paramsearch.deploy.simulate import Plan, simulate
+from paramsearch.deploy.simulate import Simulation, simulate
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -84,9 +84,9 @@ def test_noise_too_small_to_be_missed() -> None:
 
 
 def test_how_many_users_are_enough() -> None:
-    assert least_users(noisy(0.5)) == 200
-    assert [part_of(1000, honest) for honest in (0.1, 0.07, 0.95, 1.0)] == [100, 70, 950, 1000]
-    assert part_of(7, 0.5) == 4
+    assert required_users(noisy(0.5)) == 200
+    assert [share_of(1000, honest) for honest in (0.1, 0.07, 0.95, 1.0)] == [100, 70, 950, 1000]
+    assert share_of(7, 0.5) == 4
 
 
 @pytest.mark.parametrize("value", [5, 0])
@@ -165,12 +165,12 @@ def test_real_values_in_a_batch() -> None:
 
 def test_simulations_of_too_few(tmp_path: Path) -> None:
     with pytest.raises(TooFew, match="399 users"):
-        Plan(noisy(), 399)
+        Simulation(noisy(), 399)
     with pytest.raises(TooFew, match="200 users"):
-        Plan(noisy(), 400, honest=0.5)
-    Plan(noisy(0.5), 400, honest=0.5)
-    Plan(noisy(0.5), 200)
-    assert len(simulate(Plan(noisy(), 10, allow_few=True, path="users")).runs) == 1
+        Simulation(noisy(), 400, honest=0.5)
+    Simulation(noisy(0.5), 400, honest=0.5)
+    Simulation(noisy(0.5), 200)
+    assert len(simulate(Simulation(noisy(), 10, allow_few=True, path="users")).runs) == 1
     path = tmp_path / "file.json"
     save(noisy(), path)
     done = run("simulate", str(path), "--users", "100")
@@ -194,7 +194,7 @@ def test_what_is_no_file_of_messages(tmp_path: Path) -> None:
     for names in ([other], [good, other]):
         done = run("analyze", str(path), *map(str, names), "--allow-few")
         assert (done.returncode, done.stdout) == (2, "")
-        assert "day.json: 4 of 4 are no symbols" in done.stderr
+        assert "day.json: 4 of 4 are not symbols" in done.stderr
     done = run("analyze", str(path), "--json", stdin="x\n0\ny\n")
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["kind"] == "NotMessages"
@@ -205,7 +205,7 @@ def test_what_is_no_file_of_messages(tmp_path: Path) -> None:
     with (tmp_path / "binary").open("rb") as binary:
         raw = subprocess.run(command, stdin=binary, capture_output=True, check=False, timeout=600)
     assert raw.returncode == 2
-    assert b"are no symbols" in raw.stderr
+    assert b"are not symbols" in raw.stderr
     analyzer = Analyzer(file(), allow_few=True)
     analyzer.add([99, 0, 99])
     with pytest.raises(NotMessages, match="2 of 3"):

@@ -93,16 +93,17 @@ def test_the_noise_of_all_users_has_the_files_law(dimension: int) -> None:
     """Per atom and coordinate, copies are NB(r, p); two cells of the batch and of single calls."""
     made = file(dimension)
     noise, source = Noise(made), SeededBits(3)
+    atoms = [(1,), (-1,), *(entry.atom for entry in made.atoms)]
     whole: list[list[int]] = []
     parts: list[list[int]] = []
     for run_ in range(1500):
         for drawn, shares in ((whole, (50,)), (parts, (20, 30))):
-            copies: Counter[int] = Counter()
+            copies: Counter[tuple[int, ...]] = Counter()
             for users in shares if run_ % 2 else (50,):
-                for coordinate, which, times in noise.events(source, users):
-                    if coordinate == dimension - 1:
-                        copies[which] += times
-            drawn.append([copies[i] for i in range(len(noise.atoms))])
+                for event in noise.events(source, users):
+                    if event.coordinate == dimension - 1:
+                        copies[event.atom] += event.copies
+            drawn.append([copies[atom] for atom in atoms])
     laws = [(made.central.r, Fraction(made.central.p))] * 2
     laws += [(entry.r, Fraction(entry.p)) for entry in made.atoms]
     for drawn in (whole, parts):
@@ -177,8 +178,8 @@ def test_threads_may_share_a_randomizer() -> None:
                 list(pool.map(randomizer, [1] * 200))
             assert len(set(found)) == len(found)
             assert max(found) < 1 << 64
-            fresh = seeded(file(n=2)).noise._events[1]
-            shared = randomizer.noise._events[1]
+            fresh = seeded(file(n=2)).noise._counts[1]
+            shared = randomizer.noise._counts[1]
             for k, hazard in shared._hazards.items():
                 assert hazard.low == fresh._hazard(k).low
     finally:

@@ -19,13 +19,18 @@ from sampler_laws import ALARM, chi_square, law
 from scipy import stats
 
 from paramsearch.deploy.bits import BitSource, SeededBits, Tape
-from paramsearch.deploy.exact_events import Computed, Rational, happens, uniform
+from paramsearch.deploy.exact_events import (
+    ComputedProbability,
+    RationalProbability,
+    bernoulli,
+    uniform,
+)
 from paramsearch.deploy.samplers import Choice, Logarithmic, Poisson
 
 
 @given(st.fractions(0, 1, max_denominator=300))
 def test_an_event_has_exactly_its_probability(x: Fraction) -> None:
-    found, short = law(lambda source: happens(source, Rational(x)), 14)
+    found, short = law(lambda source: bernoulli(source, RationalProbability(x)), 14)
     assert found[True] <= x <= found[True] + short
     assert short <= Fraction(1, 1 << 14)
     if (1 << 14) % x.denominator == 0:
@@ -35,8 +40,8 @@ def test_an_event_has_exactly_its_probability(x: Fraction) -> None:
 def test_an_irrational_probability() -> None:
     from flint import arb
 
-    one_over_e = Computed(lambda: arb(-1).exp())
-    found, short = law(lambda source: happens(source, one_over_e), 20)
+    one_over_e = ComputedProbability(lambda: arb(-1).exp())
+    found, short = law(lambda source: bernoulli(source, one_over_e), 20)
     with mp.workdps(50):
         truth = mp.exp(-1)
         low, high = (
@@ -104,7 +109,7 @@ def test_what_logarithmic_takes_is_proportional_to_its_law(p: Fraction) -> None:
     assert sampler._exact
 
     def value(real: object) -> Fraction:
-        assert isinstance(real, Rational)
+        assert isinstance(real, RationalProbability)
         return real._value
 
     last = sampler.last

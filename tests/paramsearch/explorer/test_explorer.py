@@ -31,7 +31,7 @@ from accounting.baselines.interface import rmse
 from accounting.model.problem import Problem
 from paramsearch.cli.app import app, main
 from paramsearch.cli.explore_command import Server
-from paramsearch.comparison import of_the_paper
+from paramsearch.comparison import published_noise
 from paramsearch.explorer.baselines import RESPONSE_USERS
 from paramsearch.explorer.page import page
 from paramsearch.tables import index
@@ -140,7 +140,8 @@ def test_the_others_are_those_of_the_comparison(
         assert said["messages"][i] == pytest.approx(mechanism.messages, rel=1e-6)
         assert said["bits"][i] == pytest.approx(mechanism.bits, rel=1e-6)
         assert said["rmse"][i] == pytest.approx(rmse(mechanism), rel=1e-6)
-    for name, noise in zip(("theorem", "refined"), of_the_paper(problem, fraction), strict=True):
+    published = published_noise(problem, central_fraction=fraction)
+    for name, noise in zip(("theorem", "refined"), published, strict=True):
         said, i = known["others"][name], place(known, name, **at)
         assert said["noise"][i] == pytest.approx(noise.noise_messages, rel=1e-4)
         assert said["bits_per_message"][i] == noise.bits_per_message

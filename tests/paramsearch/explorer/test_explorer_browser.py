@@ -212,7 +212,7 @@ def test_it_fits_and_can_be_read(browser: Chromium, at: Path, width: int, dark: 
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package's own table, without waiting for the other mechanisms' numbers."""
     path = tmp_path_factory.mktemp("full") / "explorer.html"
-    one = data.others(Axes((10**6,), (1.0,), (1e-6,), (5,), (0.9,)))
+    one = data.baselines(Axes((10**6,), (1.0,), (1e-6,), (5,), (0.9,)))
 
     def few(axes: Axes, _: object) -> dict[str, Any]:
         """One problem's numbers at every place: as many of them as there would be."""
@@ -226,7 +226,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "others", few)
+        patch.setattr(data, "baselines", few)
         path.write_text(page(Table.open()), "utf-8")
     return path
 

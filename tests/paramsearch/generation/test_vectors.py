@@ -44,7 +44,7 @@ from paramsearch import (
 from paramsearch.parameters.assembly import rescaled
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile, digest, from_json
-from paramsearch.report import report
+from paramsearch.report import page as report
 
 NB = NegativeBinomial
 SMALL: dict[str, Any] = {

@@ -31,7 +31,7 @@ from paramsearch.certification.certify import certify
 from paramsearch.certification.claim import Claim
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.report import report
+from paramsearch.report import page as report
 from paramsearch.report.charts import LARGEST_MAP, block_maximum, block_size, pair_map
 from paramsearch.report.html import atom_text, label, number
 
@@ -61,14 +61,13 @@ def disclosed() -> tuple[Proposal, Audit]:
 @cache
 def page(example: Callable[[], tuple[Any, Audit]], source: str = "/somewhere/sum.json") -> str:
     document, found = example()
-    question = (found.mechanism, found.eps, found.releases)
     return report.render(
         found,
         document,
         source=source,
         signature=None,
-        curve=report.curve(*question),
-        pairs=report.pair_bounds(*question),
+        curve=report.curve(found),
+        pairs=report.pair_bounds(found),
     )
 
 
@@ -123,7 +122,7 @@ def test_a_violation_comes_with_its_witness() -> None:
 
 def test_a_message_without_noise() -> None:
     text = words(page(disclosed))
-    assert "every outcome tells that it has changed" in text
+    assert "every outcome reveals the change" in text
     assert "No ε makes up for that: δ = 1" in text
     assert "δ = 1 for every ε" in text
     assert "<figure" not in page(disclosed)
@@ -157,9 +156,8 @@ def test_everything_renders_without_a_proof() -> None:
 def test_dishonest_users_are_said() -> None:
     file, _ = certified()
     found = audit(file, Claim.of(file, honest=0.75), tier="fast")
-    question = (found.mechanism, found.eps, found.releases)
-    assert report.curve(*question) is None
-    assert report.pair_bounds(*question) is None
+    assert report.curve(found) is None
+    assert report.pair_bounds(found) is None
     text = words(bare(found, file))
     assert "75 % of the users add their noise" in text
     assert "the file says honest fraction = 1." in text
@@ -243,7 +241,7 @@ def test_the_curve_is_monotone_and_holds_the_truth(
     example: Callable[[], tuple[Any, Audit]],
 ) -> None:
     _, found = example()
-    curve = report.curve(found.mechanism, found.eps, found.releases)
+    curve = report.curve(found)
     assert curve is not None
     assert [at for at, _ in curve][:: len(curve) - 1] == [0.0, 2.0]
     for (_, one), (_, two) in pairwise(curve):
@@ -256,7 +254,7 @@ def test_the_curve_is_monotone_and_holds_the_truth(
         assert close.lower * (1 - 1e-9) <= bound.upper
         assert bound.relative_gap <= 0.06
     assert found.proof is not None
-    middle = dict(curve)[found.eps]
+    middle = dict(curve)[found.claim.eps]
     assert middle.lower <= found.proof.enclosure.upper
     assert found.proof.enclosure.lower <= middle.upper
 
@@ -264,12 +262,12 @@ def test_the_curve_is_monotone_and_holds_the_truth(
 def test_the_pair_bounds_hold_the_worst_pair() -> None:
     _, found = certified()
     assert found.proof is not None
-    bounds = report.pair_bounds(found.mechanism, found.eps, found.releases)
+    bounds = report.pair_bounds(found)
     assert bounds is not None
     assert np.isnan(np.diag(bounds)).all()
     protocol = Protocol(Proposal.of(SMALL).configuration())
     for j, k in np.argwhere(~np.isnan(bounds)).tolist():
-        assert protocol.delta_of(Change(j, k), found.eps).enclosure.lower <= bounds[j, k] * (
+        assert protocol.delta_of(Change(j, k), found.claim.eps).enclosure.lower <= bounds[j, k] * (
             1 + 1e-9
         )
     assert bounds[found.proof.worst_change.listed] == np.nanmax(bounds)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documented import run_examples
 from hypothesis import given
 from hypothesis import strategies as st
 from program import run
@@ -21,7 +22,7 @@ from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.tables import index
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Cell, Grid
-from paramsearch.tables.lookup import Found, Query, shipped
+from paramsearch.tables.lookup import Found, Query, shipped_folder
 
 SOME = ("1-1-1e-06-0.9", "2-1-1e-06-0.9", "2-0.5-1e-08-0.9", "5-1-1e-06-0.9", "5-1-1e-06-0.5",
         "5-2-1e-08-0.9", "10-1-1e-06-0.9", "20-1-1e-06-0.9", "20-1-1e-06-0.1")  # fmt: skip
@@ -30,7 +31,7 @@ SOME = ("1-1-1e-06-0.9", "2-1-1e-06-0.9", "2-0.5-1e-08-0.9", "5-1-1e-06-0.9", "5
 def table_of(place: Path, names: tuple[str, ...] = SOME) -> Path:
     (place / "files").mkdir(parents=True)
     for name in names:
-        shutil.copy(shipped() / "files" / f"{name}.json", place / "files")
+        shutil.copy(shipped_folder() / "files" / f"{name}.json", place / "files")
     folder = Folder(place, Grid(eps=(1.0,), delta=(1e-6,), max_value=(1,)))
     folder.write_index()
     folder.close()
@@ -194,7 +195,7 @@ def test_an_index_that_lies_is_found_out(place: Path, tmp_path: Path) -> None:
         {"max_value": 0},
     )
     for lie in impossible:
-        with pytest.raises(InvalidConfiguration, match="a row that cannot be"):
+        with pytest.raises(InvalidConfiguration, match="an impossible row"):
             lookup([replace(row, **lie)])
 
 
@@ -291,11 +292,11 @@ def test_a_forged_file_is_violated(tmp_path: Path) -> None:
 
 def test_the_shipped_table_is_what_its_index_says() -> None:
     table = Table.open()
-    on_disk = {f"files/{path.name}" for path in (shipped() / "files").iterdir()}
+    on_disk = {f"files/{path.name}" for path in (shipped_folder() / "files").iterdir()}
     assert {row.file for row in table.rows} == on_disk
-    assert sum(path.stat().st_size for path in shipped().rglob("*")) <= 5_000_000
+    assert sum(path.stat().st_size for path in shipped_folder().rglob("*")) <= 5_000_000
     for row in table.rows:
-        file = load(shipped() / row.file)
+        file = load(shipped_folder() / row.file)
         consistent(file)
         assert (file.sha256, file.problem.max_value) == (row.sha256, row.max_value)
         assert file.certificate is not None
@@ -307,7 +308,7 @@ def test_the_shipped_table_is_what_its_index_says() -> None:
 
 
 def test_the_shipped_table_has_what_the_readme_says() -> None:
-    grid = Grid.read(shipped() / "grid.toml")
+    grid = Grid.read(shipped_folder() / "grid.toml")
     names = {row.file for row in Table.open().rows}
     missing = [cell for cell in grid.cells if f"files/{cell.name}.json" not in names]
     assert {(cell.max_value, cell.central_fraction) for cell in missing} <= {(100, 0.5)}
@@ -321,3 +322,16 @@ def test_a_sample_of_the_shipped_table_is_proved_anew() -> None:
     done = run("audit-table", "--sample", 16, "--seed", 7, "--json")
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["verdicts"] == {"certified": 16}
+
+
+@pytest.mark.parametrize("public", [Table, Query, Found])
+def test_every_public_class_has_an_example_that_runs(public: type) -> None:
+    assert run_examples(public)
+
+
+def test_what_is_shown_of_a_table_is_one_short_line() -> None:
+    table = Table.open()
+    found = table.lookup(Query(n=1000, eps=1.0, delta=1e-6, max_value=5))
+    assert repr(table) == f"<Table {shipped_folder()}: {len(table.rows):,} files>"
+    assert len(repr(found)) < 120
+    assert "\n" not in repr(found)

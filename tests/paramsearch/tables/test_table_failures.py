@@ -19,22 +19,22 @@ from program import command, run
 from accounting import InvalidParameter
 from paramsearch import load, save
 from paramsearch.tables import index
-from paramsearch.tables.filler import Event, Filling
+from paramsearch.tables.filler import Event, Filler
 from paramsearch.tables.pools import LocalPool
-from paramsearch.tables.worker import Job, Outcome, solve
+from paramsearch.tables.worker import SearchJob, SearchResult, run_search
 
 
-def fails_at_two(job: Job) -> Outcome:
+def fails_at_two(job: SearchJob) -> SearchResult:
     if job.request.max_value == 2 and job.start is None:
-        return Outcome(None, "Undecided: for a test", 0.1)
-    return solve(job)
+        return SearchResult(None, "Undecided: for a test", 0.1)
+    return run_search(job)
 
 
 def test_failures_are_kept_and_tried_again_when_asked(tmp_path: Path, table: Path) -> None:
     events: list[Event] = []
     with folder_of(tmp_path / "t") as folder:
         pool = Here(fails_at_two)
-        summary = Filling(folder, pool, on_event=events.append).run()
+        summary = Filler(folder, pool, on_event=events.append).run()
         # without a start every other cell is searched for from nothing, and fails here, too
         assert summary.done == 6
         assert set(summary.failures.values()) == {"Undecided: for a test"}
@@ -42,9 +42,9 @@ def test_failures_are_kept_and_tried_again_when_asked(tmp_path: Path, table: Pat
         assert (events[-1].done, events[-1].failed, events[-1].total) == (6, 6, 12)
     with folder_of(tmp_path / "t") as folder:
         pool = Here()
-        assert len(Filling(folder, pool).run().failures) == 6
+        assert len(Filler(folder, pool).run().failures) == 6
         assert not pool.jobs
-        summary = Filling(folder, pool, retry=True).run()
+        summary = Filler(folder, pool, retry=True).run()
         assert (summary.done, summary.failures) == (12, {})
         assert len(pool.jobs) == 6
     assert contents(tmp_path / "t") == contents(table)
@@ -62,26 +62,26 @@ def test_an_out_of_reach_problem_is_a_failure_with_its_reason(tmp_path: Path) ->
 def test_the_guilty_job_is_found(tmp_path: Path) -> None:
     """Two jobs are in the pool when a worker dies: each runs alone, and only one fails."""
 
-    def deadly(job: Job) -> Outcome:
+    def deadly(job: SearchJob) -> SearchResult:
         if (job.request.max_value, job.request.eps, job.request.delta) == (1, 0.5, 1e-6):
             raise BrokenProcessPool("for a test")
         if pool.renewed == 0 and job.start is not None:
             raise BrokenProcessPool("with the other one")
-        return solve(job)
+        return run_search(job)
 
     pool = Here(deadly, slots=2)
     with folder_of(tmp_path / "t") as folder:
-        summary = Filling(folder, pool).run()
+        summary = Filler(folder, pool).run()
     assert pool.renewed == 3  # twice alone
     assert summary.done == 11
     assert list(summary.failures) == ["1-0.5-1e-06-0.9"]
     assert "killed" in summary.failures["1-0.5-1e-06-0.9"]
 
 
-def kill_worker(request: Job) -> Outcome:
+def kill_worker(request: SearchJob) -> SearchResult:
     if request.request.eps == 0.5 and not os.environ.get("SPARED"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return solve(request)
+    return run_search(request)
 
 
 def test_a_local_worker_that_is_killed(tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_a_local_worker_that_is_killed(tmp_path: Path) -> None:
     try:
         text = SMALL.replace("[1, 2]", "[1]")
         with folder_of(tmp_path / "t", text) as folder:
-            filling = Filling(folder, pool)
-            first = pool.submit(kill_worker, Job(folder.grid.request(folder.grid.cells[1])))
+            filling = Filler(folder, pool)
+            first = pool.submit(kill_worker, SearchJob(folder.grid.request(folder.grid.cells[1])))
             with pytest.raises(BrokenProcessPool):
                 first.result()
             with pytest.raises(BrokenProcessPool):
-                pool.submit(solve, Job(folder.grid.request(folder.grid.cells[0])))
+                pool.submit(run_search, SearchJob(folder.grid.request(folder.grid.cells[0])))
             pool.renew()
             assert filling.run().done == 6
     finally:
@@ -113,31 +113,31 @@ def test_foreign_and_damaged_files_are_named(table: Path, tmp_path: Path) -> Non
     (place / "files" / "2-1-1e-06-0.9.json").write_text("{}")
     done = run("table", tmp_path / "grid.toml", "-o", place)
     assert done.returncode == 2
-    assert "take the file away" in done.stderr
+    assert "remove the file" in done.stderr
 
 
 def test_a_stranger_that_comes_during_a_run_is_left_out_of_the_index(tmp_path: Path) -> None:
-    def work(job: Job) -> Outcome:
+    def work(job: SearchJob) -> SearchResult:
         (tmp_path / "t" / "files" / "notes.json").write_text("{}")
-        return solve(job)
+        return run_search(job)
 
     with folder_of(tmp_path / "t") as folder:
-        assert Filling(folder, Here(work)).run().done == 12
-        assert list(folder.strangers) == ["notes.json"]
+        assert Filler(folder, Here(work)).run().done == 12
+        assert list(folder.invalid_files) == ["notes.json"]
     assert len(index.read(tmp_path / "t" / "index.parquet")) == 24
 
 
 def test_a_file_that_vanishes_during_a_run_is_made_again(tmp_path: Path, table: Path) -> None:
     first = tmp_path / "t" / "files" / "1-1-1e-06-0.9.json"
 
-    def work(job: Job) -> Outcome:
+    def work(job: SearchJob) -> SearchResult:
         if job.request.max_value == 2 and job.start is None:
             first.unlink()
-        return solve(job)
+        return run_search(job)
 
     pool = Here(work)
     with folder_of(tmp_path / "t") as folder:
-        assert Filling(folder, pool).run().done == 12
+        assert Filler(folder, pool).run().done == 12
     assert len(pool.jobs) == 13
     assert contents(tmp_path / "t") == contents(table)
 
@@ -158,20 +158,20 @@ def test_a_damaged_journal_does_no_harm(table: Path, tmp_path: Path, line: bytes
     (place / "journal.jsonl").write_bytes(line + b"\n")
     with folder_of(place) as folder:
         pool = Here()
-        assert Filling(folder, pool).run().done == 12
+        assert Filler(folder, pool).run().done == 12
         assert not pool.jobs
 
 
 def test_what_a_worker_sends_is_not_trusted(table: Path, tmp_path: Path) -> None:
     other = (table / "files" / "2-1-1e-06-0.9.json").read_text()
 
-    def work(job: Job) -> Outcome:
+    def work(job: SearchJob) -> SearchResult:
         if job.request.max_value == 1:
-            return Outcome(other if job.request.eps == 1.0 else "{", None, 1.0)
-        return solve(job)
+            return SearchResult(other if job.request.eps == 1.0 else "{", None, 1.0)
+        return run_search(job)
 
     with folder_of(tmp_path / "t") as folder:
-        summary = Filling(folder, Here(work)).run()
+        summary = Filler(folder, Here(work)).run()
     assert summary.done == 6
     assert len(summary.failures) == 6
     assert all("refused" in reason for reason in summary.failures.values())
@@ -179,14 +179,14 @@ def test_what_a_worker_sends_is_not_trusted(table: Path, tmp_path: Path) -> None
 
 def test_a_worker_that_dies_with_nothing_to_do(tmp_path: Path) -> None:
     class Breaking(Here):
-        def submit(self, work: Any, job: Job) -> Future[Any]:
+        def submit(self, work: Any, job: SearchJob) -> Future[Any]:
             if self.renewed == 0 and len(self.jobs) == 3:
                 raise BrokenProcessPool("for a test")
             return super().submit(work, job)
 
     pool = Breaking()
     with folder_of(tmp_path / "t") as folder:
-        summary = Filling(folder, pool).run()
+        summary = Filler(folder, pool).run()
     assert (summary.done, summary.failures, pool.renewed) == (12, {}, 1)
 
 
@@ -200,7 +200,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with folder_of(tmp_path / "t") as folder:
         monkeypatch.setattr(fcntl, "lockf", broken)
         with pytest.raises(InvalidParameter, match="no locks"):
-            Filling(folder, Here()).run()
+            Filler(folder, Here()).run()
 
 
 def test_nobody_reads_the_progress(table: Path, tmp_path: Path) -> None:

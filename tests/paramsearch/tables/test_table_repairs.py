@@ -11,8 +11,8 @@ from filled import Here, contents, copied, folder_of, spoiled
 from accounting import InvalidParameter
 from paramsearch import Request, audit, generate, load, save
 from paramsearch.parameters.parameter_file import dumps
-from paramsearch.tables.filler import Filling, violations
-from paramsearch.tables.worker import Outcome
+from paramsearch.tables.filler import Filler, violations
+from paramsearch.tables.worker import SearchResult
 
 
 def test_a_poor_optimum_is_repaired_from_the_better_neighbour(table: Path, tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_poor_optimum_is_repaired_from_the_better_neighbour(table: Path, tmp_p
         names = [task.cell.name for task in violations(folder, 0.02)]
         assert set(names) == set(poor)
         pool = Here()
-        summary = Filling(folder, pool).run()
+        summary = Filler(folder, pool).run()
         assert summary.repaired == 2
         assert summary.violations == []
         assert all(job.start is not None for job in pool.jobs)
@@ -36,7 +36,7 @@ def test_a_poor_optimum_is_repaired_from_the_better_neighbour(table: Path, tmp_p
         assert audit(mended, tier="fast").verdict == "certified"
     with folder_of(place) as folder:
         pool = Here()
-        assert Filling(folder, pool).run().repaired == 0
+        assert Filler(folder, pool).run().repaired == 0
         assert not pool.jobs
 
 
@@ -50,7 +50,7 @@ def test_repairs_do_not_depend_on_the_number_of_workers(table: Path, tmp_path: P
             save(spoiled(load(path), factor), path)
         with folder_of(place) as folder:
             pool = Here(slots=slots)
-            assert Filling(folder, pool).run().violations == []
+            assert Filler(folder, pool).run().violations == []
             assert len(pool.jobs) >= 2
         found.append(contents(place))
     assert found[0] == found[1]
@@ -63,8 +63,8 @@ def test_a_repair_that_does_not_help_is_not_tried_again(table: Path, tmp_path: P
     worse = dumps(spoiled(load(path), 1.5))
     for expected in (1, 0):
         with folder_of(place) as folder:
-            pool = Here(lambda _: Outcome(worse, None, 1.0))
-            summary = Filling(folder, pool).run()
+            pool = Here(lambda _: SearchResult(worse, None, 1.0))
+            summary = Filler(folder, pool).run()
             assert len(pool.jobs) == expected
             assert summary.violations == ["1-2-1e-06-0.9"]
 

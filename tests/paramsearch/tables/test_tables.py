@@ -16,8 +16,8 @@ from program import command, run
 from accounting import InvalidConfiguration, InvalidParameter
 from paramsearch import audit, load
 from paramsearch.tables import index
-from paramsearch.tables.filler import Filling
-from paramsearch.tables.grid import Cell, Grid, harder
+from paramsearch.tables.filler import Filler
+from paramsearch.tables.grid import Cell, Grid, harder_neighbors
 
 # the grid
 
@@ -43,7 +43,7 @@ def test_every_cell_starts_from_a_neighbour_that_comes_before_it() -> None:
 
 def test_the_next_harder_cells() -> None:
     cells = [Cell(k, eps, d, 0.9) for k in (1, 5) for eps in (1.0, 2.0) for d in (1e-6, 1e-9)]
-    found = set(harder(cells))
+    found = set(harder_neighbors(cells))
     assert len(found) == 12  # the edges of a cube
     assert (Cell(1, 2.0, 1e-6, 0.9), Cell(1, 1.0, 1e-6, 0.9)) in found
     assert (Cell(1, 2.0, 1e-6, 0.9), Cell(1, 2.0, 1e-9, 0.9)) in found
@@ -129,14 +129,14 @@ def test_a_second_run_does_nothing(table: Path, tmp_path: Path) -> None:
 def test_another_objective_is_noticed(table: Path, tmp_path: Path) -> None:
     place = copied(table, tmp_path / "t")
     with folder_of(place, SMALL + 'objective = "bits"') as folder:
-        assert folder.otherwise == folder.rows.keys()
+        assert folder.other_objective == folder.rows.keys()
     with folder_of(place) as folder:
-        assert not folder.otherwise
+        assert not folder.other_objective
 
 
 def test_files_do_not_depend_on_the_pool(table: Path, tmp_path: Path) -> None:
     with folder_of(tmp_path / "t") as folder:
-        assert Filling(folder, Here()).run().done == 12
+        assert Filler(folder, Here()).run().done == 12
     assert contents(tmp_path / "t") == contents(table)
 
 

@@ -1,8 +1,8 @@
-"""``paramsearch audit FILE --report FILE.html``: an audit as one page for people.
+"""``paramsearch audit FILE --report FILE.html``: an audit as one HTML page.
 
-The page needs no network and holds no script; nothing in it depends on when or where it was made.
-What comes from the audited file is escaped (``report_text``), and a content security policy forbids
-the browser to load or run anything, should that ever fail.
+The page needs no network and contains no script; nothing in it depends on when or where it was
+made.  Texts from the audited file are escaped (``html.py``); should that ever fail, a content
+security policy forbids the browser to load or run anything.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from accounting.base.balls import above, ball, below, precision
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress, silent
-from accounting.model.mechanism import Mechanism
 from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol, monotone
 from paramsearch.certification.audit import Audit
 from paramsearch.files import write_atomically
 from paramsearch.report.charts import (
+    ColorScale,
     block_maximum,
     block_size,
-    colour_range,
     pair_map,
     profile_chart,
     swatch,
 )
-from paramsearch.report.html import Html, element, number, section, share, table, told
+from paramsearch.report.html import Html, element, number, section, share, table, untrusted
 from paramsearch.report.noise import cost_section, noise_section
 from paramsearch.report.sections import (
     Document,
@@ -47,25 +46,27 @@ from paramsearch.report.sections import (
 )
 
 Curve = list[tuple[float, Enclosure]]
+"""Bounds on delta at several eps, in increasing order of eps."""
 _LARGEST_DEVIATION = 1e-12
-"""Of the central noise from NB(1, q): the fast evaluators know no other central noise."""
+"""Largest deviation of the central noise from NB(1, q), the only one that the fast evaluators
+know."""
 _SMALLEST_EPS = 1e-9
-"""The profile around a smaller one is drawn as around 0."""
+"""Smallest eps around which the profile is drawn; below it, it is drawn as for 0."""
 _LARGEST_EPS = 1e5
+"""Largest eps that the fast evaluators are asked about."""
 _BITS = 128
+"""Precision of ball arithmetic."""
 _TOP_PAIRS = 5
+"""Number of changes in the table of the largest bounds."""
 
 
-def curve(
-    mechanism: Mechanism,
-    eps: float,
-    releases: int,
-    progress: Progress = silent,
-    *,
-    same_change: bool = False,
-) -> Curve | None:
-    """Bounds on delta from 0 to twice eps (to 1 if it is 0), both monotone; None where the fast
-    evaluators refuse.  All points but eps are numbers of few digits, to be shown as they are."""
+def curve(audit: Audit, progress: Progress = silent) -> Curve | None:
+    """Monotone bounds on delta from eps 0 to twice the audited eps (to 1 if that is 0).
+
+    It is None if the fast evaluators do not take the parameters.  All points but the audited eps
+    have few digits, so that they can be shown exactly.
+    """
+    mechanism, eps, releases = audit.mechanism, audit.claim.eps, audit.claim.releases
     top = mechanism.max_value
     points = 25 if top <= 32 else 17 if top <= 100 else 9
     last = 2 * eps if eps > _SMALLEST_EPS else 1.0
@@ -74,7 +75,7 @@ def curve(
         grid[points // 2] = eps
     found = []
     try:
-        less, more = _evaluators(mechanism, last, releases, same_change)
+        less, more = _evaluators(audit, last, same_change=audit.claim.same_change)
         for i, at in enumerate(grid):
             progress(f"profile for the report, {i + 1} of {points}")
             upper = less.delta(at, gap=0.05, absolute=1e-30).enclosure
@@ -88,16 +89,16 @@ def curve(
     return list(zip(grid, monotone(found), strict=True))
 
 
-def pair_bounds(
-    mechanism: Mechanism, eps: float, releases: int, progress: Progress = silent
-) -> FloatArray | None:
-    """Upper bounds on delta, [j, k] for the input j becoming k and NaN for no change; or None.
+def pair_bounds(audit: Audit, progress: Progress = silent) -> FloatArray | None:
+    """Upper bounds on delta: entry [j, k] is for the input j becoming k, NaN if they are equal.
 
-    With several releases, of the same change in every one of them.
-    For vectors, the larger one of the change within a coordinate and that to another one.
+    With several releases, it is for the same change in all of them.  For vectors, it is the larger
+    one of the change within a coordinate and the change to another coordinate.  It is None if the
+    fast evaluators do not take the parameters.
     """
+    mechanism, eps, releases = audit.mechanism, audit.claim.eps, audit.claim.releases
     try:
-        less, _ = _evaluators(mechanism, eps, releases, same_change=True)
+        less, _ = _evaluators(audit, eps, same_change=True)
         progress("all pairs for the report")
         found = less.delta(eps, absolute=1e-30).upper
     except AccountingError:
@@ -106,7 +107,8 @@ def pair_bounds(
         extra = above(mechanism.deviation(eps, releases))
     top = mechanism.max_value
     bounds = np.full((top + 1,) * 2, math.nan)
-    # ordered pairs come row by row, like the entries off the diagonal; moves come after them
+    # first the ordered pairs, in the order of the entries off the diagonal, then the changes from
+    # one coordinate to another
     moved = np.nextafter(found + extra, math.inf) if extra else found
     single, moves = np.split(np.minimum(moved, 1.0), [top * (top + 1)])
     bounds[~np.eye(top + 1, dtype=bool)] = single
@@ -115,21 +117,20 @@ def pair_bounds(
     return bounds
 
 
-def _evaluators(
-    mechanism: Mechanism, eps: float, releases: int, same_change: bool
-) -> tuple[Protocol, Protocol]:
-    """For upper and for lower bounds, where the fast evaluators apply."""
-    if not _is_central(mechanism):
+def _evaluators(audit: Audit, eps: float, *, same_change: bool) -> tuple[Protocol, Protocol]:
+    """Protocols with slightly less and slightly more noise, for upper and for lower bounds."""
+    if not _has_geometric_noise(audit):
         raise InvalidParameter("the central noise is not NB(1, q)")
     if eps > _LARGEST_EPS:
         raise InvalidParameter(f"eps = {eps} leaves the range of the fast evaluators")
-    less, more = (configuration(mechanism, noise=side) for side in ("less", "more"))
+    less, more = (configuration(audit.mechanism, noise=side) for side in ("less", "more"))
+    releases = audit.claim.releases
     return Protocol(less, releases, same_change), Protocol(more, releases, same_change)
 
 
-def _is_central(mechanism: Mechanism) -> bool:
+def _has_geometric_noise(audit: Audit) -> bool:
     with precision(_BITS):
-        return above(mechanism.central.deviation()) <= _LARGEST_DEVIATION
+        return above(audit.mechanism.central.deviation()) <= _LARGEST_DEVIATION
 
 
 def write(
@@ -141,15 +142,14 @@ def write(
     signature: str | None = None,
     progress: Progress = silent,
 ) -> None:
-    """Compute what the drawings show, and write the page."""
-    question = (audit.mechanism, audit.eps, audit.releases, progress)
+    """Compute what the drawings show, and write the page to a file."""
     page = render(
         audit,
         document,
         source=source,
         signature=signature,
-        curve=curve(*question, same_change=audit.same_change),
-        pairs=pair_bounds(*question),
+        curve=curve(audit, progress),
+        pairs=pair_bounds(audit, progress),
     )
     write_atomically(path, page.encode())
 
@@ -163,8 +163,8 @@ def render(
     curve: Curve | None,
     pairs: FloatArray | None,
 ) -> str:
-    """The page; of ``source`` only the name of the file is shown."""
-    name = told(Path(source).name)
+    """The page; only the file name of ``source`` is shown."""
+    name = untrusted(Path(source).name)
     style = resources.files("paramsearch").joinpath("report", "report.css").read_text("utf-8")
     seal = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     version = metadata.version("paramsearch")
@@ -181,7 +181,7 @@ def render(
             verdict_section(audit),
             element("div", problem_section(audit, document), cost_section(document), class_="two"),
             element("div", *_drawings(audit, curve, pairs), class_="two"),
-            noise_section(document, honest=audit.honest),
+            noise_section(document, honest=audit.claim.honest),
             proof_section(audit),
             file_section(document, signature=signature, software=software),
         ),
@@ -209,7 +209,7 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
         return section("profile", "Privacy profile", element("p", _absent(audit)))
     proved = audit.proof.enclosure if audit.proof is not None else None
     found = _with_proof(found, audit)
-    drawing = profile_chart(found, eps=audit.eps, delta=audit.delta, proved=proved)
+    drawing = profile_chart(found, eps=audit.claim.eps, delta=audit.claim.delta, proved=proved)
     legend = [("upper", "upper bound"), ("lower", "lower bound"), ("claim", "the claim")]
     legend += [("proved", "proved at its ε")] if proved is not None else []
     signs = element("ul", *(element("li", swatch(kind), text) for kind, text in legend))
@@ -233,10 +233,10 @@ def _profile(audit: Audit, found: Curve | None) -> Html:
 
 
 def _with_proof(found: Curve, audit: Audit) -> Curve:
-    """The proof's own bounds at its eps, and what they say about the other points."""
+    """The curve with the bounds of the proof at its eps, and what follows for the other points."""
     if audit.proof is None:
         return found
-    bounds = {**dict(found), audit.eps: audit.proof.enclosure}
+    bounds = {**dict(found), audit.claim.eps: audit.proof.enclosure}
     grid = sorted(bounds)
     return list(zip(grid, monotone([bounds[at] for at in grid]), strict=True))
 
@@ -246,23 +246,23 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
     heading = "Every change of input"
     if bounds is None:
         return section("pairs", heading, element("p", _absent(audit)))
-    if audit.proof is not None:  # no pair exceeds what was proved for all of them
+    if audit.proof is not None:  # no change exceeds what was proved for all of them
         bounds = np.minimum(bounds, audit.proof.enclosure.upper)
     worst = worst_change(audit)
     size = block_size(len(bounds))
     cells = block_maximum(bounds, size)
-    darkest = 10 ** colour_range(cells)[0]
+    darkest = 10 ** ColorScale.of(cells).low
     words = [
         "Upper bounds of δ at ε = ",
-        number(audit.eps),
+        number(audit.claim.eps),
         " from the fast evaluators, none above what was proved; those far below the largest may be "
         "loose.",
     ]
-    mixed = audit.releases > 1 and not audit.same_change
-    if audit.releases > 1:
-        words += [f" Each change is made in all {audit.releases:,} releases."]
+    mixed = audit.claim.any_sequence
+    if audit.claim.releases > 1:
+        words += [f" Each change is made in all {audit.claim.releases:,} releases."]
     if mixed:
-        words += [" Different changes in different releases reach more: see the verdict."]
+        words += [" Different changes in different releases can give a larger δ: see the verdict."]
     if vectors:
         words += [" A value becomes another in its coordinate or in another; the larger bound."]
     if size > 1:
@@ -271,7 +271,7 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
         which = "with which the worst sequence begins" if mixed else "that is worst"
         words += [f" Outlined: the change {which}, {worst.before:,} to {worst.after:,}."]
     if ((cells > 0) & (cells < darkest)).any():
-        words += [" The darkest colour is for ", number(darkest, 2), " and less."]
+        words += [" The darkest color is for ", number(darkest, 2), " and less."]
     flat = np.where(np.isnan(bounds), -1.0, bounds).ravel()
     first = np.argsort(-flat, kind="stable")[:_TOP_PAIRS]
     rows = [
@@ -296,7 +296,7 @@ def _absent(audit: Audit) -> str:
     """Why there is no drawing."""
     if audit.proof is not None and audit.proof.enclosure.lower == 1:
         return "A message without noise gives its input away: δ = 1 for every ε."
-    if not _is_central(audit.mechanism):
+    if not _has_geometric_noise(audit):
         return (
             "Not drawn: the noise of the honest users on +1 and −1 differs from the geometric law "
             "that the fast evaluators need."
