@@ -36,3 +36,16 @@ def bisection(
         middle = mean(low, high)
         low, high = (low, middle) if holds(middle) else (middle, high)
     return low, high
+
+
+def first_integer(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The least integer above ``low`` for which a monotone condition holds; it does at ``high``.
+
+    >>> first_integer(lambda x: x * x >= 50, 0, 64)
+    8
+    """
+
+    def middle(low: int, high: int) -> int:
+        return (low + high) // 2
+
+    return bisection(holds, low, high, mean=middle, narrow=lambda low, high: high - low <= 1)[1]

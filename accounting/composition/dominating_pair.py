@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, multiples
+from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.errors import TooLarge
 from accounting.model.noise import UNIT_ROUNDOFF
 
@@ -115,12 +116,12 @@ class DominatingPair:
             weight = np.exp(tilted - tilted.max())
             return float(weight @ losses / weight.sum())
 
-        low, high = 0.0, 1.0
+        high = 1.0
         while mean(high) * times < eps and high < 1e6:
             high *= 2
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if mean(middle) * times < eps else (low, middle)
+        _, high = bisection(
+            lambda tilt: not mean(tilt) * times < eps, 0.0, high, mean=arithmetic_mean, halvings=40
+        )
         # where infinite losses outweigh the rest, a gentler tilt resolves as much
         enough = math.log(self.infinite) - LOG_NEGLIGIBLE if self.infinite > 0 else -math.inf
         while high > 0.1 and times * self.log_moment(high / 2) - high / 2 * eps < enough:

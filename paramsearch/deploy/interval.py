@@ -43,6 +43,7 @@ from functools import cache
 
 import numpy as np
 
+from accounting.base.bisection import first_integer
 from accounting.base.errors import InvalidParameter
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -90,10 +91,7 @@ class CentralTails:
         low, high = -1, 1
         while 2 * self.above(high) > miss:
             low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if 2 * self.above(middle) > miss else (low, middle)
-        return high
+        return first_integer(lambda t: not 2 * self.above(t) > miss, low, high)
 
     def _convolution(self, below: int) -> Callable[[int], float]:
         r, q, mode = self.r, self.q, self._mode
@@ -154,12 +152,10 @@ def half_width(noise: CentralTails, miss: float, *, rounded: int = 0) -> int:
     hoeffding = math.sqrt(rounded * math.log(4 / miss) / 2) * _FEW_ROUNDINGS
     most = noise.quantile(miss / 2) + math.ceil(hoeffding)
     step = max(1, most // _STEPS)
-    low, high = -1, -(-most // step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = _miss_of_reals(noise, middle, step, rounded) <= miss
-        low, high = (low, middle) if enough else (middle, high)
-    return min(most, high * step)
+    size = first_integer(
+        lambda size: _miss_of_reals(noise, size, step, rounded) <= miss, -1, -(-most // step)
+    )
+    return min(most, size * step)
 
 
 def _miss_of_reals(noise: CentralTails, size: int, step: int, rounded: int) -> float:
