@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from accounting.base.errors import AccountingError, Undecided, Violated
-from paramsearch.cli import deploy as cli_deploy
-from paramsearch.cli import profile as profiles
-from paramsearch.cli import search as cli_search
-from paramsearch.cli import table as cli_table
 from paramsearch.cli.options import Gap, Machine, SameChange, Tier, check_same_change
+from paramsearch.cli.proving import profile as profiles
+from paramsearch.cli.running import randomize as cli_deploy
+from paramsearch.cli.searching import generate as cli_search
+from paramsearch.cli.tables import audit_table as cli_table
 
 if TYPE_CHECKING:
     from accounting.model import proof_types as proof
@@ -127,7 +127,7 @@ def audit(
 
     Adjacency is substitution: one user's input changes from any value to any other.
     """
-    from paramsearch.cli.audit_command import run_audit
+    from paramsearch.cli.proving.audit import run_audit
 
     check_same_change(same_change, releases)
     raise typer.Exit(
@@ -175,7 +175,7 @@ def certify(
 
     Noise is rounded up, never down.  A claim that does not hold is refused and nothing is written.
     """
-    from paramsearch.cli.audit_command import run_certify
+    from paramsearch.cli.proving.audit import run_certify
 
     check_same_change(same_change, 1 if releases is None else releases)
     raise typer.Exit(
@@ -239,7 +239,7 @@ def sign(
     json: Machine = False,
 ) -> None:
     """Sign a parameter file; `paramsearch audit --public-key` checks the signature."""
-    from paramsearch.cli.audit_command import run_sign
+    from paramsearch.cli.proving.audit import run_sign
 
     raise typer.Exit(run_sign(file, key=key, create=create_key, output=output, as_json=json))
 

@@ -23,7 +23,8 @@ from accounting.proof.prove import Proof
 from paramsearch.certification import audit as auditor
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
-from paramsearch.cli import audit_command, profile
+from paramsearch.cli.proving import audit as audit_command
+from paramsearch.cli.proving import profile
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import claim

@@ -30,7 +30,7 @@ from accounting.baselines import DiscreteLaplace, FragmentedRappor, RandomizedRe
 from accounting.baselines.interface import rmse
 from accounting.model.problem import Problem
 from paramsearch.cli.app import app, main
-from paramsearch.cli.explore_command import Server
+from paramsearch.cli.tables.explore import Server
 from paramsearch.comparison import of_the_paper
 from paramsearch.explorer.baselines import RESPONSE_USERS
 from paramsearch.explorer.page import page

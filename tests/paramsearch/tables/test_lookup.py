@@ -16,7 +16,7 @@ from program import run
 
 from accounting import InvalidConfiguration, InvalidParameter
 from paramsearch import Table, audit, load, save
-from paramsearch.cli.lookup_command import dearer
+from paramsearch.cli.tables.lookup import dearer
 from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.tables import index
 from paramsearch.tables.folder import Folder

@@ -18,7 +18,7 @@ from accounting.proof.prove import Proof
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import EXIT_CODE, Audit, audit
 from paramsearch.certification.certify import certify
-from paramsearch.cli.display import Fact, progress, show
+from paramsearch.cli.output import Fact, progress, show
 from paramsearch.files import check_writable, destination, write_atomically
 from paramsearch.parameters import signature
 from paramsearch.parameters.assembly import consistent, rescaled, uncertified

@@ -17,7 +17,7 @@ from accounting.model.change import Change, in_words
 from accounting.model.configuration import Proposal, blaming
 from accounting.model.costs import bits_per_message
 from accounting.protocol import Delta, Protocol, monotone
-from paramsearch.cli.display import Fact, progress, show
+from paramsearch.cli.output import Fact, progress, show
 from paramsearch.files import check_writable, write_atomically
 from paramsearch.parameters.documents import read
 from paramsearch.parameters.words import releases_in_words

@@ -14,7 +14,7 @@ from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress
 from accounting.model.proof_types import LARGEST_VALUE, Tier
 from paramsearch.certification.certify import certify
-from paramsearch.cli.display import Fact, progress, show
+from paramsearch.cli.output import Fact, progress, show
 from paramsearch.files import check_writable, destination
 from paramsearch.generation.generate import Generated, generate
 from paramsearch.generation.real_values import RealTarget, Rounding
@@ -175,7 +175,7 @@ def run_pareto(
         return _INTERRUPTED
     rows = [_point(fraction, file) for fraction, file in zip(fractions, files, strict=False)]
     if plot is not None:
-        from paramsearch.cli.pareto_plot import draw
+        from paramsearch.cli.searching.pareto import draw
 
         draw(plot, files)
     if as_json:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import whole
-from paramsearch.cli.display import Fact, show
+from paramsearch.cli.output import Fact, show
 from paramsearch.tables.filler import Event, Filling, Summary
 from paramsearch.tables.folder import Folder
 from paramsearch.tables.grid import Grid

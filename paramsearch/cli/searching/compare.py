@@ -12,7 +12,7 @@ from typing import Any
 from accounting.base.enclosure import exactly
 from accounting.baselines import Baseline, NonPrivate
 from accounting.model.problem import Problem
-from paramsearch.cli.display import progress
+from paramsearch.cli.output import progress
 from paramsearch.comparison import everything, shipped
 from paramsearch.files import check_writable, write_atomically
 from paramsearch.generation.generate import generate

@@ -54,7 +54,7 @@ def randomize(
     The noise comes from the operating system.  Send the symbols to a shuffler, which has to hide
     whose they are, how many one user sends, and when.
     """
-    from paramsearch.cli.deploy_command import run_randomize
+    from paramsearch.cli.running.analyze import run_randomize
 
     raise typer.Exit(
         run_randomize(
@@ -92,7 +92,7 @@ def analyze(
     Fewer messages than the users of the file send is an error, since their noise protects the
     values; so is a file that is mostly something else than messages.
     """
-    from paramsearch.cli.deploy_command import run_analyze
+    from paramsearch.cli.running.analyze import run_analyze
 
     raise typer.Exit(
         run_analyze(
@@ -127,7 +127,7 @@ def simulate(
     json: Machine = False,
 ) -> None:
     """Run the protocol and compare its messages and its error with what the file says."""
-    from paramsearch.cli.deploy_command import run_simulate
+    from paramsearch.cli.running.analyze import run_simulate
 
     raise typer.Exit(
         run_simulate(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accounting.base.errors import InvalidParameter
-from paramsearch.cli.display import progress, show
+from paramsearch.cli.output import progress, show
 from paramsearch.explorer.page import page
 from paramsearch.files import check_writable, write_atomically
 from paramsearch.tables.lookup import Table

@@ -76,7 +76,7 @@ def generate(
 
     Adjacency is substitution: one user's input changes from any value to any other.
     """
-    from paramsearch.cli.generate_command import run_generate
+    from paramsearch.cli.searching.generated import run_generate
     from paramsearch.problem import Method, Request
     from paramsearch.problem import Objective as Objective_
 
@@ -122,7 +122,7 @@ def pareto(
     json: Machine = False,
 ) -> None:
     """Messages against error: a certified file for each central fraction from 0.05 to 0.99."""
-    from paramsearch.cli.generate_command import FRACTIONS, run_pareto
+    from paramsearch.cli.searching.generated import FRACTIONS, run_pareto
     from paramsearch.problem import Request
 
     request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
@@ -150,7 +150,7 @@ def generate_real(
     json: TheFile = False,
 ) -> None:
     """For real values in [0, 1]: choose the rounding and the central noise for the fewest bits."""
-    from paramsearch.cli.generate_command import run_real
+    from paramsearch.cli.searching.generated import run_real
     from paramsearch.generation.real_values import RealTarget
     from paramsearch.problem import Request
 
@@ -186,7 +186,7 @@ def compare(
 ) -> None:
     """Error, messages and bits per user beside the central mechanisms, IKOS, RAPPOR and others."""
     from accounting.model.problem import Problem
-    from paramsearch.cli.compare_command import run_compare
+    from paramsearch.cli.searching.compare import run_compare
 
     raise typer.Exit(
         run_compare(
@@ -231,7 +231,7 @@ def generate_sparse(
     same or in another one.
     """
     from accounting.base.errors import InvalidParameter
-    from paramsearch.cli.generate_command import run_generate
+    from paramsearch.cli.searching.generated import run_generate
     from paramsearch.problem import Objective as Objective_
     from paramsearch.problem import Request
 
@@ -269,7 +269,7 @@ def rescale(
     json: TheFile = False,
 ) -> None:
     """The same noise for another number of users: no search, certified again."""
-    from paramsearch.cli.audit_command import run_rescale
+    from paramsearch.cli.proving.audit import run_rescale
 
     raise typer.Exit(
         run_rescale(file, n=n, output=output, tier=cast("proof.Tier", tier), as_json=json)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accounting.base.errors import AccountingError, InvalidParameter
-from paramsearch.cli.display import Fact, progress, show
+from paramsearch.cli.output import Fact, progress, show
 from paramsearch.deploy import Analyzer, Estimate, RandomizedReals, Randomizer
 from paramsearch.deploy.message_files import bounded_lines, portions, standard_input
 from paramsearch.deploy.participation import too_few_users

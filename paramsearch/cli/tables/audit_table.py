@@ -39,7 +39,7 @@ def table(
 
     Files are for one release; several runs may share a folder.
     """
-    from paramsearch.cli.table_command import run_table
+    from paramsearch.cli.tables.table import run_table
 
     raise typer.Exit(
         run_table(
@@ -67,7 +67,7 @@ def lookup(
 
     A file for a smaller eps or delta, or for larger inputs, serves, too. Files are for one release.
     """
-    from paramsearch.cli.lookup_command import run_lookup
+    from paramsearch.cli.tables.lookup import run_lookup
     from paramsearch.problem import Objective
     from paramsearch.tables.lookup import Query
 
@@ -93,7 +93,7 @@ def audit_table(
 
     Exit code 1 if a claim is violated or a file is not the one of the index, 3 if one is undecided.
     """
-    from paramsearch.cli.lookup_command import run_audit_table
+    from paramsearch.cli.tables.lookup import run_audit_table
 
     raise typer.Exit(
         run_audit_table(
@@ -117,6 +117,6 @@ def explore(
 
     The page needs no network and nothing beside it.
     """
-    from paramsearch.cli.explore_command import run_explore
+    from paramsearch.cli.tables.explore import run_explore
 
     raise typer.Exit(run_explore(table, output=output, serve=serve, port=port, as_json=json))

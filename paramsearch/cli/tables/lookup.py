@@ -18,7 +18,7 @@ from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.strict_json import read_text
 from accounting.base.validation import one_of, whole
 from accounting.model.proof_types import Tier
-from paramsearch.cli.display import Fact, progress, show
+from paramsearch.cli.output import Fact, progress, show
 from paramsearch.files import check_writable
 from paramsearch.parameters.parameter_file import save
 from paramsearch.tables.grid import Cell, harder
