@@ -43,7 +43,6 @@ from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import Certificate, ParameterFile
 
 Verdict = Literal["certified", "violated", "undecided"]
-EXIT_CODE: dict[Verdict, int] = {"certified": 0, "violated": 1, "undecided": 3}
 _FINER = 0.1
 """Of the gap, where a certificate says a little less than the first proof."""
 

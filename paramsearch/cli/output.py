@@ -1,18 +1,22 @@
-"""What people see: facts on stdout, a spinner on stderr where there is a terminal."""
+"""What commands put out: facts for people, JSON for machines, progress on stderr, and files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
+from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress, silent
 
 Fact = tuple[str, str] | tuple[str, str, str]
-"""A label, a text, and a style if it has one."""
+"""A label, a text, and optionally a style."""
 
 
 def show(facts: Iterable[Fact]) -> None:
-    """A table of facts, wrapped on a terminal and one line each elsewhere.
+    """Print a table of facts, wrapped on a terminal and one line each elsewhere.
 
     Texts are shown as they are: brackets in a file's name are not markup.
     """
@@ -33,13 +37,34 @@ def show(facts: Iterable[Fact]) -> None:
         table.add_row(label, Text(text, style=style[0] if style else ""))
     with console.capture() as captured:
         console.print(table)
-    # printed at once, so that a closed pipe is met where the command line handles it
+    # printed in one piece, so that main() meets a closed pipe and rich does not
     print(captured.get(), end="")
+
+
+def print_json(answer: Any) -> None:
+    """Print one JSON value on one line; it has no NaN and no infinity."""
+    import json
+
+    print(json.dumps(answer, allow_nan=False))
+
+
+@contextmanager
+def errors_as_json(as_json: bool) -> Iterator[None]:
+    """With ``as_json`` an error is also printed, as ``{"error": {"kind": ..., "message": ...}}``.
+
+    The exit code and the line on stderr stay those of the error.
+    """
+    try:
+        yield
+    except AccountingError as error:
+        if as_json:
+            print_json({"error": {"kind": type(error).__name__, "message": str(error)}})
+        raise
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Progress]:
-    """A spinner with the latest report; silence where stderr is no terminal."""
+    """Show a spinner with the latest report; nothing if stderr is not a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -48,3 +73,26 @@ def progress(what: str) -> Iterator[Progress]:
         return
     with console.status(what) as status:
         yield lambda text: status.update(f"{what}: {text}")
+
+
+def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse a destination before any work is done for it.
+
+    With os.path, since pathlib raises for names that are too long.
+    """
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise InvalidParameter(f"{option} {path}: the name must end in " + " or ".join(suffixes))
+    if not os.path.isdir(path.parent):
+        raise InvalidParameter(f"{option} {path}: there is no folder {path.parent}")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InvalidParameter(f"{option} {path}: this is not a regular file")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidParameter(f"{option} {path}: the folder {path.parent} cannot be written to")
+
+
+def check_destination(output: Path | None, as_json: bool) -> None:
+    """Refuse to make a parameter file that would go nowhere."""
+    if output is not None:
+        check_writable(output, "--output")
+    elif not as_json:
+        raise InvalidParameter("no destination: give --output FILE, or --json for standard output")

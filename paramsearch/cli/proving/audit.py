@@ -1,57 +1,78 @@
-"""``paramsearch audit`` and ``paramsearch certify``, for people and for machines."""
+"""``paramsearch audit``: is a file what it claims to be?"""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from accounting.base.enclosure import at_least, at_most, exactly
-from accounting.base.errors import AccountingError, InvalidParameter
-from accounting.model.configuration import Proposal
-from accounting.model.proof_types import Tier
-from accounting.proof.prove import Proof
-from accounting.proof.words import worst_case
-from paramsearch.certification.audit import EXIT_CODE, Audit, audit
-from paramsearch.certification.certify import certify
-from paramsearch.cli.output import Fact, progress, show
-from paramsearch.files import check_writable, destination, write_atomically
-from paramsearch.parameters import signature
-from paramsearch.parameters.assembly import consistent, rescaled, uncertified
-from paramsearch.parameters.documents import read
-from paramsearch.parameters.parameter_file import ParameterFile, dumps, save
-from paramsearch.parameters.words import claim, claimed, error_of
+from accounting.base.errors import InvalidParameter
+from paramsearch.cli.exit_codes import OF_VERDICT
+from paramsearch.cli.options import AsJson, SameChange, Tier, check_same_change
+from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
 
-_COLOUR = {"certified": "bold green", "violated": "bold red", "undecided": "bold yellow"}
+if TYPE_CHECKING:
+    from accounting.proof.prove import Proof
+    from paramsearch.certification.audit import Audit
+    from paramsearch.parameters.parameter_file import ParameterFile
+
+_STYLE = {"certified": "bold green", "violated": "bold red", "undecided": "bold yellow"}
 
 
-def run_audit(
-    path: Path,
-    *,
-    eps: float | None,
-    delta: float | None,
-    releases: int | None,
-    same_change: bool,
-    honest: float | None,
-    tier: Tier,
-    gap: float,
-    budget: float | None,
-    public_key: Path | None,
-    signature_file: Path | None,
-    report: Path | None,
-    as_json: bool,
-) -> int:
-    """Answer on stdout; returns the exit code."""
+def audit(
+    file: Annotated[Path, typer.Argument(help="A parameter file or a bare configuration, JSON.")],
+    eps: Annotated[float | None, typer.Option(help="Use this eps instead of the file's.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Use this delta instead of the file's.")
+    ] = None,
+    releases: Annotated[
+        int | None, typer.Option(help="T releases together, with any change of one user in each.")
+    ] = None,
+    same_change: SameChange = False,
+    honest: Annotated[
+        float | None, typer.Option(help="Only this fraction of the users adds noise.")
+    ] = None,
+    tier: Tier = "auto",
+    gap: Annotated[
+        float, typer.Option(help="Relative gap of the bounds at which undecided is final.")
+    ] = 1e-4,
+    budget: Annotated[
+        float,
+        typer.Option(help="Seconds after which to answer with what is proved.", show_default=False),
+    ] = math.inf,
+    public_key: Annotated[
+        Path | None, typer.Option(help="Check the signature with this Ed25519 key, PEM.")
+    ] = None,
+    signature: Annotated[
+        Path | None, typer.Option(help="The signature, if it is not FILE.sig.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a self-contained report: FILE.html.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a file's claim, trusting nothing in it: certified (0), violated (1), undecided (3).
+
+    Adjacency is substitution: one user's input changes from any value to any other.
+    """
+    from accounting.model.configuration import blaming
+    from paramsearch.certification.audit import audit
+    from paramsearch.parameters.documents import read
+    from paramsearch.parameters.parameter_file import ParameterFile
+
+    check_same_change(same_change, releases)
     if report is not None:
         check_writable(report, "--report", (".html", ".htm"))
-    document = read(path)
-    signed = _signature(path, document, public_key, signature_file)
+    document = read(file)
+    parameters = document if isinstance(document, ParameterFile) else None
+    signed = _signature(file, parameters, public_key, signature)
     with progress("auditing") as say:
-        try:
+        with blaming(str(file)):
             found = audit(
                 document,
                 eps=eps,
@@ -61,43 +82,43 @@ def run_audit(
                 honest=honest,
                 tier=tier,
                 gap=gap,
-                budget=math.inf if budget is None else budget,
+                budget=budget,
                 progress=say,
             )
-        except AccountingError as error:
-            raise type(error)(f"{path}: {error}") from error
         if report is not None:
-            from paramsearch.report import report as reports
+            from paramsearch.report.report import write
 
             say("writing the report")
-            reports.write(report, found, document, source=path.name, signature=signed, progress=say)
+            write(report, found, document, source=file.name, signature=signed, progress=say)
     if as_json:
-        print(json.dumps(_machine(found, document, signed), allow_nan=False))
+        print_json(_answer(found, parameters, signed))
     else:
-        show(_person(found, document, signed, report))
-    return EXIT_CODE[found.verdict]
+        show(_facts(found, parameters, signed, report))
+    raise typer.Exit(OF_VERDICT[found.verdict])
 
 
 def _signature(
-    path: Path, document: ParameterFile | Proposal, key: Path | None, given: Path | None
+    path: Path, parameters: ParameterFile | None, key: Path | None, given: Path | None
 ) -> str | None:
-    """Check the signature if a key is given; what to say of it."""
-    where = given or signature.signature_path(path)
+    """Check the signature if a key is given; return what to say about it."""
+    from paramsearch.parameters.signature import signature_path, verify
+
+    where = given or signature_path(path)
     if key is None:
         if given is not None:
             raise InvalidParameter(f"--signature {given} can only be checked with --public-key")
         return "present, not checked: no --public-key given" if os.path.exists(where) else None
-    if not isinstance(document, ParameterFile):
+    if parameters is None:
         raise InvalidParameter(f"{path} is a bare configuration, which cannot be signed")
     if not os.path.exists(where):
         raise InvalidParameter(f"there is no signature {where}; give it as --signature")
-    signature.verify(document, where, key)
+    verify(parameters, where, key)
     return f"good, by the key {key.name}"
 
 
-def _machine(
-    found: Audit, document: ParameterFile | Proposal, signed: str | None
-) -> dict[str, Any]:
+def _answer(found: Audit, parameters: ParameterFile | None, signed: str | None) -> dict[str, Any]:
+    from importlib.metadata import version
+
     proof = found.proof
     out: dict[str, Any] = {
         "verdict": found.verdict,
@@ -124,8 +145,8 @@ def _machine(
         "upper_bound_only": proof is not None and not proof.exact,
         "certificate_confirmed": found.confirmed,
         "signature": signed,
-        "sha256": document.sha256 if isinstance(document, ParameterFile) else None,
-        "version": metadata.version("paramsearch"),
+        "sha256": None if parameters is None else parameters.sha256,
+        "version": version("paramsearch"),
     }
     if found.verdict == "violated":
         satisfied = found.satisfied_eps
@@ -134,10 +155,12 @@ def _machine(
     return out
 
 
-def _person(
-    found: Audit, document: ParameterFile | Proposal, signed: str | None, report: Path | None
+def _facts(
+    found: Audit, parameters: ParameterFile | None, signed: str | None, report: Path | None
 ) -> Iterator[Fact]:
-    yield "verdict", found.verdict, _COLOUR[found.verdict]
+    from paramsearch.parameters.words import claim, error_of
+
+    yield "verdict", found.verdict, _STYLE[found.verdict]
     yield (
         "claim",
         claim(
@@ -151,7 +174,8 @@ def _person(
         ),
     )
     if found.proof is not None:
-        yield from _proof(found.proof, any_sequence=found.releases > 1 and not found.same_change)
+        any_sequence = found.releases > 1 and not found.same_change
+        yield from _proof_facts(found.proof, any_sequence=any_sequence)
     if found.verdict != "certified":
         yield "because", found.reason
     if found.satisfied_eps is not None:
@@ -167,23 +191,25 @@ def _person(
     if found.confirmed is not None:
         what = "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
         yield "certificate", what
-    if isinstance(document, ParameterFile):
-        cost = document.cost
+    if parameters is not None:
+        cost = parameters.cost
         yield (
             "cost",
             f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
-            f"{cost.bits_per_user:.6g} bits per user (n = {document.problem.n:,})"
-            + (" in each release" if document.problem.releases > 1 else ""),
+            f"{cost.bits_per_user:.6g} bits per user (n = {parameters.problem.n:,})"
+            + (" in each release" if parameters.problem.releases > 1 else ""),
         )
-        yield "error", error_of(document)
-        yield "sha256", document.sha256
+        yield "error", error_of(parameters)
+        yield "sha256", parameters.sha256
     if signed is not None:
         yield "signature", signed
     if report is not None:
         yield "report", str(report)
 
 
-def _proof(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
+def _proof_facts(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
+    from accounting.proof.words import worst_case
+
     lower, upper = proof.enclosure.lower, proof.enclosure.upper
     if not proof.exact:
         why = "proved for less noise" if proof.lighter else "more atoms than values"
@@ -200,96 +226,3 @@ def _proof(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
     parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
     bits = f", {proof.precision} bits" if proof.precision else ""
     yield "proof", ", ".join(parts) + bits
-
-
-def run_certify(
-    path: Path,
-    *,
-    output: Path | None,
-    n: int | None,
-    eps: float | None,
-    delta: float | None,
-    releases: int | None,
-    same_change: bool,
-    honest: float | None,
-    tier: Tier,
-    gap: float,
-    as_json: bool,
-) -> int:
-    """Certify a configuration, or a parameter file again, and write the parameter file."""
-    destination(output, as_json)
-    document = read(path)
-    try:
-        if isinstance(document, ParameterFile):
-            given = {"n": n, "eps": eps, "delta": delta, "releases": releases, "honest": honest}
-            for name, value in given.items():
-                if value is not None:
-                    raise InvalidParameter(f"--{name} cannot change what a parameter file claims")
-            if same_change:
-                raise InvalidParameter("--same-change cannot change what a parameter file claims")
-            draft = document
-        else:
-            draft = uncertified(
-                document,
-                n=n,
-                eps=eps,
-                delta=delta,
-                releases=1 if releases is None else releases,
-                same_change=same_change,
-                honest=1.0 if honest is None else honest,
-            )
-        with progress("certifying") as say:
-            certified = certify(draft, tier=tier, gap=gap, progress=say)
-    except AccountingError as error:
-        raise type(error)(f"{path}: {error}") from error
-    return _delivered(certified, output, as_json)
-
-
-def _delivered(certified: ParameterFile, output: Path | None, as_json: bool) -> int:
-    if output is not None:
-        save(certified, output)
-    if as_json:
-        print(dumps(certified), end="")
-        return 0
-    certificate = certified.certificate
-    assert certificate is not None
-    cost = certified.cost
-    print(
-        f"certified {claimed(certified)}: delta is at most {at_most(certificate.delta_upper)}; "
-        f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
-        f"user; written to {output}"
-    )
-    return 0
-
-
-def run_rescale(path: Path, *, n: int, output: Path | None, tier: Tier, as_json: bool) -> int:
-    """The file for another number of users, certified again."""
-    destination(output, as_json)
-    document = read(path)
-    if not isinstance(document, ParameterFile):
-        raise InvalidParameter(f"{path} is a bare configuration; certify it with --n instead")
-    with progress("certifying") as say:
-        certified = certify(rescaled(document, n), tier=tier, progress=say)
-    return _delivered(certified, output, as_json)
-
-
-def run_sign(path: Path, *, key: Path, create: bool, output: Path | None, as_json: bool) -> int:
-    """Sign a parameter file."""
-    document = read(path)
-    if not isinstance(document, ParameterFile):
-        raise InvalidParameter(f"{path} is a bare configuration; certify it first")
-    consistent(document)
-    target = output or signature.signature_path(path)
-    check_writable(target, "--output")
-    for other in (path, key, signature.public_path(key)):
-        if target.resolve() == other.resolve():
-            raise InvalidParameter(f"--output {target} would overwrite {other}")
-    made = {"public_key": str(signature.create_key(key))} if create else {}
-    write_atomically(target, signature.sign(document, key))
-    made["signature"] = str(target)
-    if as_json:
-        print(json.dumps(made))
-    else:
-        for what, where in made.items():
-            print(f"{what.replace('_', ' '):12}{where}")
-    return 0

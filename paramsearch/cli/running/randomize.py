@@ -1,36 +1,27 @@
-"""The commands that run the protocol: randomize, analyze, simulate."""
+"""``paramsearch randomize``: the messages of users."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paramsearch.cli.options import Machine
+from accounting.base.errors import InvalidParameter
+from paramsearch.cli.options import AsJson, CertifiedFile, High, Low
+from paramsearch.cli.output import errors_as_json, print_json
 
 if TYPE_CHECKING:
-    from paramsearch.deploy import simulate as simulation
-
-TheParameters = Annotated[Path, typer.Argument(help="A certified parameter file.")]
-Low = Annotated[float | None, typer.Option(help="Real values: the smallest.")]
-High = Annotated[float | None, typer.Option(help="Real values: the largest.")]
-AllowFew = Annotated[
-    bool,
-    typer.Option(
-        "--allow-few",
-        help="Go on with fewer users or messages than the certificate needs: their values are "
-        "not protected as the file says.",
-    ),
-]
+    from paramsearch.deploy import Randomizer
 
 
 def randomize(
-    file: TheParameters,
+    file: CertifiedFile,
     value: Annotated[
         list[str],
         typer.Option(
-            help="One user's value; for several users, several times.  Better -, which reads "
+            help="One user's value; may be repeated for several users.  Better -, which reads "
             "standard input, one user on each line: other users of the machine see the command "
             "line."
         ),
@@ -38,107 +29,104 @@ def randomize(
     coordinate: Annotated[
         list[int] | None,
         typer.Option(
-            help="Vectors: where the value is, for each --value; with --value -, the line has it "
-            "before the value."
+            help="Vectors: the coordinate of each --value; with --value -, each line has it before "
+            "the value."
         ),
     ] = None,
     low: Low = None,
     high: High = None,
     clip: Annotated[
-        bool, typer.Option("--clip", help="Real values: move those outside to the end.")
+        bool, typer.Option("--clip", help="Real values: move values outside to the nearest end.")
     ] = False,
-    json: Machine = False,
+    as_json: AsJson = False,
 ) -> None:
     """Turn a user's value into its messages: one symbol on each line.
 
-    The noise comes from the operating system.  Send the symbols to a shuffler, which has to hide
+    The noise comes from the operating system.  Send the symbols to a shuffler, which must hide
     whose they are, how many one user sends, and when.
     """
-    from paramsearch.cli.running.analyze import run_randomize
+    from paramsearch.deploy import RandomizedReals, Randomizer
+    from paramsearch.parameters.parameter_file import load
 
-    raise typer.Exit(
-        run_randomize(
-            file,
-            values=value,
-            coordinates=coordinate or [],
-            low=low,
-            high=high,
-            clip=clip,
-            as_json=json,
+    with errors_as_json(as_json):
+        randomizer = Randomizer(load(file))
+        if clip and low is None and high is None:
+            raise InvalidParameter("--clip is for real values, which need --low and --high")
+        values, coordinates = value, coordinate or []
+        if "-" in values:
+            values, coordinates = _from_stdin(values, coordinates, randomizer.codec.dimension > 1)
+        if low is not None or high is not None:
+            if low is None or high is None:
+                raise InvalidParameter("real values need both --low and --high")
+            if coordinates:
+                raise InvalidParameter(
+                    "--coordinate is for vectors, --low and --high for real values"
+                )
+            reals = RandomizedReals(randomizer, low, high, clip)
+            sent = [reals(_number(text)) for text in values]
+        else:
+            sent = _randomized(randomizer, values, coordinates)
+    if as_json:
+        codec = randomizer.codec
+        decoded = [[list(codec.message(symbol)) for symbol in symbols] for symbols in sent]
+        packed = [codec.pack(symbols).hex() for symbols in sent]
+        print_json({"symbols": sent, "coordinate_and_value": decoded, "packed": packed})
+    else:
+        print("".join(f"{symbol}\n" for symbols in sent for symbol in symbols), end="")
+
+
+def _randomized(
+    randomizer: Randomizer, values: Sequence[str], coordinates: Sequence[int]
+) -> list[list[int]]:
+    """The symbols of each user, for integers or for vectors."""
+    if randomizer.codec.dimension == 1:
+        if coordinates:
+            raise InvalidParameter("--coordinate is for vectors, this file is for integers")
+        return [randomizer(_integer(text)) for text in values]
+    if len(coordinates) != len(values):
+        raise InvalidParameter(
+            f"this file is for vectors: {len(values)} values need as many --coordinate, "
+            f"not {len(coordinates)}"
         )
-    )
+    pairs = zip(coordinates, values, strict=True)
+    return [randomizer((place, _integer(text))) for place, text in pairs]
 
 
-def analyze(
-    file: TheParameters,
-    messages: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Text, CSV, Parquet or Arrow files of symbols; or standard input."),
-    ] = None,
-    users: Annotated[
-        int | None, typer.Option(help="How many took part, if not all n of the file.")
-    ] = None,
-    low: Low = None,
-    high: High = None,
-    confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="A message that cannot be one is an error.")
-    ] = False,
-    allow_few: AllowFew = False,
-    json: Machine = False,
-) -> None:
-    """Estimate the sum from the messages of all users, in one pass and constant memory.
+def _from_stdin(
+    values: Sequence[str], coordinates: Sequence[int], vectors: bool
+) -> tuple[list[str], list[int]]:
+    """Values and coordinates, one user on each line: a value, for vectors after its coordinate."""
+    from paramsearch.deploy.message_files import bounded_lines, standard_input
 
-    Fewer messages than the users of the file send is an error, since their noise protects the
-    values; so is a file that is mostly something else than messages.
-    """
-    from paramsearch.cli.running.analyze import run_analyze
-
-    raise typer.Exit(
-        run_analyze(
-            file,
-            messages or [Path("-")],
-            users=users,
-            low=low,
-            high=high,
-            confidence=confidence,
-            strict=strict,
-            allow_few=allow_few,
-            as_json=json,
+    if len(values) > 1 or coordinates:
+        raise InvalidParameter(
+            "--value - takes everything from standard input: give no other --value or --coordinate"
         )
-    )
+    lines = bounded_lines(standard_input(), Path("-"))
+    rows = [line.split() for line in lines if line.strip()]
+    width = 2 if vectors else 1
+    for number, row in enumerate(rows, 1):
+        if len(row) != width:
+            wanted = "a coordinate and a value" if vectors else "one value"
+            raise InvalidParameter(
+                f"user {number} of standard input has {len(row)} entries, not {wanted}"
+            )
+    if not rows:
+        raise InvalidParameter("standard input has no value: give one on each line")
+    return [row[-1] for row in rows], [_integer(row[0]) for row in rows] if vectors else []
 
 
-def simulate(
-    file: TheParameters,
-    users: Annotated[int | None, typer.Option(help="By default all n of the file.")] = None,
-    values: Annotated[str, typer.Option(help="uniform, zero or largest.")] = "uniform",
-    runs: Annotated[int, typer.Option(help="How often.")] = 1,
-    path: Annotated[
-        str,
-        typer.Option(
-            help="users: every user's randomizer, up to 1e7; aggregate: the noise of all of them "
-            "at once, the same law, up to 1e10."
-        ),
-    ] = "aggregate",
-    honest: Annotated[float, typer.Option(help="The fraction of the users who add noise.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the noise, which so protects nobody.")] = 0,
-    allow_few: AllowFew = False,
-    json: Machine = False,
-) -> None:
-    """Run the protocol and compare its messages and its error with what the file says."""
-    from paramsearch.cli.running.analyze import run_simulate
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(
+            f"value {text!r:.40} is not an integer; real values need --low and --high"
+        ) from None
 
-    raise typer.Exit(
-        run_simulate(
-            file,
-            users=users,
-            values=cast("simulation.Values", values),
-            runs=runs,
-            way=cast("simulation.Way", path),
-            honest=honest,
-            seed=seed,
-            allow_few=allow_few,
-            as_json=json,
-        )
-    )
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidParameter(f"value {text!r:.40} is not a number") from None

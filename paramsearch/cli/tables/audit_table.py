@@ -1,122 +1,144 @@
-"""The commands for tables."""
+"""``paramsearch audit-table``: every file of a table, proved again."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Future, as_completed
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from paramsearch.cli.options import Machine, Tier
+from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from accounting.base.progress import Progress
+from accounting.base.strict_json import read_text
+from accounting.base.validation import one_of, whole
+from accounting.model.proof_types import Tier as TierName
+from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.options import AsJson, TableFolder, Tier
+from paramsearch.cli.output import Fact, print_json, progress, show
 
 if TYPE_CHECKING:
-    from accounting.model import proof_types as proof
+    from paramsearch.tables.grid import Cell
+    from paramsearch.tables.index import Row
+    from paramsearch.tables.lookup import Table
+    from paramsearch.tables.worker import Verdict
 
-Folder = Annotated[
-    Path | None,
-    typer.Argument(metavar="TABLE", help="A table's folder; by default this package's own."),
-]
-
-
-def table(
-    grid: Annotated[
-        Path, typer.Argument(help="TOML: eps, delta, max_value, central_fraction, n as lists.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the table.")],
-    workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine, by default one for each core.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Run on a Dask cluster, e.g. tcp://host:8786."),
-    ] = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Try the problems that failed before again.")
-    ] = False,
-    json: Machine = False,
-) -> None:
-    """Make certified parameter files for a grid of problems; run it again to go on or to extend it.
-
-    Files are for one release; several runs may share a folder.
-    """
-    from paramsearch.cli.tables.table import run_table
-
-    raise typer.Exit(
-        run_table(
-            grid, output=output, workers=workers, scheduler=scheduler, retry=retry, as_json=json
-        )
-    )
-
-
-def lookup(
-    n: Annotated[int, typer.Option(help="Users.")],
-    eps: Annotated[float, typer.Option(help="The guarantee's eps.")],
-    delta: Annotated[float, typer.Option(help="The guarantee's delta.")],
-    max_value: Annotated[int, typer.Option(help="Inputs are the integers 0..K.", metavar="K")],
-    table: Folder = None,
-    max_rmse: Annotated[
-        float | None, typer.Option(help="Allow at most this error of the sum.")
-    ] = None,
-    objective: Annotated[str, typer.Option(help="Cheapest in messages or bits.")] = "messages",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
-    ] = None,
-    json: Machine = False,
-) -> None:
-    """The cheapest certified file of a table that serves a request, for any number of users.
-
-    A file for a smaller eps or delta, or for larger inputs, serves, too. Files are for one release.
-    """
-    from paramsearch.cli.tables.lookup import run_lookup
-    from paramsearch.problem import Objective
-    from paramsearch.tables.lookup import Query
-
-    query = Query(
-        n=n,
-        eps=eps,
-        delta=delta,
-        max_value=max_value,
-        max_rmse=max_rmse,
-        objective=cast("Objective", objective),
-    )
-    raise typer.Exit(run_lookup(table, query, output=output, as_json=json))
+_TOLERANCE = 0.02
+"""A problem may cost this much more than a harder one, relative to the latter."""
+_SHOWN = 10
+"""Number of files that are not certified and are shown."""
 
 
 def audit_table(
-    table: Folder = None,
-    sample: Annotated[int | None, typer.Option(help="Only so many files, by chance.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
-    tier: Tier = "fast",
-    json: Machine = False,
-) -> None:
-    """Prove the files of a table anew, and check that no problem is dearer than a harder one.
-
-    Exit code 1 if a claim is violated or a file is not the one of the index, 3 if one is undecided.
-    """
-    from paramsearch.cli.tables.lookup import run_audit_table
-
-    raise typer.Exit(
-        run_audit_table(
-            table, sample=sample, seed=seed, tier=cast("proof.Tier", tier), as_json=json
-        )
-    )
-
-
-def explore(
-    table: Folder = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the page: FILE.html.")
+    table: TableFolder = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Audit only this many files, chosen at random.")
     ] = None,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Show it to a browser on this machine, until Ctrl-C.")
-    ] = False,
-    port: Annotated[int, typer.Option(help="Of --serve; 0 takes one that is free.")] = 8080,
-    json: Machine = False,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    tier: Tier = "fast",
+    as_json: AsJson = False,
 ) -> None:
-    """A table as one page with sliders: costs, errors, other mechanisms, and the files themselves.
+    """Prove the files of a table again, and check that no problem costs more than a harder one.
 
-    The page needs no network and nothing beside it.
+    Exit code 1 if a claim is violated or a file differs from the index, 3 if one is undecided.
     """
-    from paramsearch.cli.tables.explore import run_explore
+    from paramsearch.tables.index import FILES
+    from paramsearch.tables.lookup import Table
 
-    raise typer.Exit(run_explore(table, output=output, serve=serve, port=port, as_json=json))
+    one_of("tier", tier, get_args(TierName))
+    opened = Table.open(table)
+    rows = sorted(opened.rows, key=lambda row: (-row.max_value, row.file))
+    if not rows:
+        raise InvalidParameter(f"the table {opened.path} is empty; `paramsearch table` fills it")
+    known = {row.file for row in rows}
+    present = {f"{FILES}/{path.name}" for path in (opened.path / FILES).glob("*.json")}
+    unknown = sorted(present - known)
+    if sample is not None:
+        whole("sample", sample, least=1)
+        rows = random.Random(seed).sample(rows, min(sample, len(rows)))
+    begun = time.monotonic()
+    with progress("audit-table") as say:
+        verdicts = list(_verdicts(opened, rows, tier, say))
+    expensive = [
+        f"{cell.name} / {other.name}" for cell, other in costing_more(opened.rows, _TOLERANCE)
+    ]
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    bad = [verdict for verdict in verdicts if verdict.verdict != "certified"]
+    if as_json:
+        print_json(
+            {
+                "files": len(rows),
+                "verdicts": counts,
+                "not_certified": [asdict(verdict) for verdict in bad],
+                "dearer_than_a_harder_problem": expensive,
+                "not_in_the_index": unknown,
+            }
+        )
+    else:
+        show(_facts(opened, counts, bad, expensive, time.monotonic() - begun))
+        if unknown:
+            some = f"{len(unknown)} files are not in the index, such as {unknown[0]}"
+            show([("note", f"{some}; `paramsearch table` makes a new index", "yellow")])
+    if counts["violated"] or counts["changed"]:
+        raise typer.Exit(ExitCode.VIOLATED)
+    if counts["undecided"]:
+        raise typer.Exit(ExitCode.UNDECIDED)
+
+
+def _verdicts(table: Table, rows: list[Row], tier: TierName, say: Progress) -> Iterator[Verdict]:
+    """The verdicts in the order in which the proofs end."""
+    from paramsearch.tables.pools import LocalPool
+    from paramsearch.tables.worker import Check, Verdict, check
+
+    with closing(LocalPool()) as pool:
+        jobs: dict[Future[Verdict], str] = {}
+        for row in rows:
+            try:
+                text = read_text(table.path / row.file)
+            except InvalidConfiguration as error:
+                yield Verdict(row.file, "changed", str(error))
+                continue
+            jobs[pool.submit(check, Check(row, text, tier))] = row.file
+        for done, job in enumerate(as_completed(jobs), 1):
+            try:
+                verdict = job.result()
+            except BrokenExecutor:
+                verdict = Verdict(jobs[job], "undecided", "a process was killed; audit it again")
+            say(f"{done} of {len(jobs)}, {verdict.name}: {verdict.verdict}")
+            yield verdict
+
+
+def _facts(
+    table: Table, counts: Counter[str], bad: list[Verdict], expensive: list[str], seconds: float
+) -> Iterator[Fact]:
+    total = counts.total()
+    style = "bold red" if bad else "bold green"
+    yield "certified", f"{counts['certified']:,} of {total:,} files audited", style
+    for verdict in bad[:_SHOWN]:
+        yield verdict.verdict, f"{verdict.name}: {verdict.because}", "red"
+    known = f"{len(table.rows):,} files in the index"
+    if expensive:
+        count = f"{len(expensive)} problems of the {known}"
+        yield "expensive", f"{count} cost over 2% more than a harder one: {expensive[0]}"
+    else:
+        yield "monotone", f"no problem of the {known} costs over 2% more than a harder one"
+    yield "time", f"{seconds:.1f} s"
+    yield "folder", str(table.path)
+
+
+def costing_more(rows: tuple[Row, ...], tolerance: float) -> Iterator[tuple[Cell, Cell]]:
+    """Problems that cost more than a harder one, by more than the relative ``tolerance``."""
+    from paramsearch.tables.grid import Cell, harder
+
+    cost = {
+        Cell(row.max_value, row.eps, row.delta, row.central_fraction): row.noise_messages
+        for row in rows
+    }
+    for cell, other in harder(cost):
+        if cost[cell] > cost[other] * (1 + tolerance):
+            yield cell, other
