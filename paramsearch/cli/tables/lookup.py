@@ -25,6 +25,8 @@ from paramsearch.cli.output import Fact, check_writable, print_json, show
 if TYPE_CHECKING:
     from paramsearch.tables.lookup import Found
 
+_ASKED = ("n", "eps", "delta", "max_value", "max_rmse", "objective")
+"""What a request can say; files of tables are for one release of numbers."""
 _SHOWN = 4
 """Number of more expensive files with less error that are mentioned."""
 
@@ -66,7 +68,7 @@ def lookup(
 
 def _answer(found: Found, output: Path | None) -> dict[str, Any]:
     return {
-        "request": asdict(found.query),
+        "request": {name: getattr(found.query, name) for name in _ASKED},
         "exact": found.exact,
         "table_file": str(found.table.path / found.row.file),
         "output": None if output is None else str(output),
