@@ -13,46 +13,32 @@ import typer
 
 from accounting.base.errors import AccountingError, Undecided, Violated
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.proving.audit import audit
-from paramsearch.cli.proving.certify import certify
-from paramsearch.cli.proving.profile import profile
-from paramsearch.cli.proving.rescale import rescale
-from paramsearch.cli.proving.schema import schema
-from paramsearch.cli.proving.sign import sign
-from paramsearch.cli.running.analyze import analyze
-from paramsearch.cli.running.randomize import randomize
-from paramsearch.cli.running.simulate import simulate
-from paramsearch.cli.searching.compare import compare
-from paramsearch.cli.searching.generate import generate
-from paramsearch.cli.searching.generate_real import generate_real
-from paramsearch.cli.searching.generate_sparse import generate_sparse
-from paramsearch.cli.searching.pareto import pareto
-from paramsearch.cli.tables.audit_table import audit_table
-from paramsearch.cli.tables.explore import explore
-from paramsearch.cli.tables.lookup import lookup
-from paramsearch.cli.tables.table import table
+from paramsearch.cli.proving import audit, certify, profile, rescale, schema, sign
+from paramsearch.cli.running import analyze, randomize, simulate
+from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
+from paramsearch.cli.tables import audit_table, explore, lookup, table
 
 _LONGEST_LINE = 500
 """Number of characters of an error message after which it is cut off."""
 _COMMANDS = (
-    profile,
-    audit,
-    certify,
-    generate,
-    generate_real,
-    generate_sparse,
-    pareto,
-    rescale,
-    compare,
-    table,
-    lookup,
-    audit_table,
-    explore,
-    randomize,
-    analyze,
-    simulate,
-    schema,
-    sign,
+    profile.profile,
+    audit.audit,
+    certify.certify,
+    generate.generate,
+    generate_real.generate_real,
+    generate_sparse.generate_sparse,
+    pareto.pareto,
+    rescale.rescale,
+    compare.compare,
+    table.table,
+    lookup.lookup,
+    audit_table.audit_table,
+    explore.explore,
+    randomize.randomize,
+    analyze.analyze,
+    simulate.simulate,
+    schema.schema,
+    sign.sign,
 )
 """In the order of ``paramsearch --help``.
 

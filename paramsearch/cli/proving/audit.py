@@ -12,8 +12,8 @@ import typer
 
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import InvalidParameter
+from paramsearch.cli import options
 from paramsearch.cli.exit_codes import OF_VERDICT
-from paramsearch.cli.options import AsJson, SameChange, Tier, check_same_change
 from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def audit(
     releases: Annotated[
         int | None, typer.Option(help="T releases together, with any change of one user in each.")
     ] = None,
-    same_change: SameChange = False,
+    same_change: options.SameChange = False,
     honest: Annotated[
         float | None, typer.Option(help="Only this fraction of the users adds noise.")
     ] = None,
-    tier: Tier = "auto",
+    tier: options.Tier = "auto",
     gap: Annotated[
         float, typer.Option(help="Relative gap of the bounds at which undecided is final.")
     ] = 1e-4,
@@ -54,7 +54,7 @@ def audit(
     report: Annotated[
         Path | None, typer.Option(help="Also write a self-contained report: FILE.html.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check a file's claim, trusting nothing in it: certified (0), violated (1), undecided (3).
 
@@ -65,7 +65,7 @@ def audit(
     from paramsearch.parameters.documents import read
     from paramsearch.parameters.parameter_file import ParameterFile
 
-    check_same_change(same_change, releases)
+    options.check_same_change(same_change, releases)
     if report is not None:
         check_writable(report, "--report", (".html", ".htm"))
     document = read(file)

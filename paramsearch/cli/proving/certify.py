@@ -9,7 +9,7 @@ import typer
 
 from accounting.base.enclosure import at_most
 from accounting.base.errors import InvalidParameter
-from paramsearch.cli.options import FileAsJson, Gap, Output, SameChange, Tier, check_same_change
+from paramsearch.cli import options
 from paramsearch.cli.output import check_destination, progress
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def certify(
     config: Annotated[Path, typer.Argument(help="A configuration or parameter file, JSON.")],
-    output: Output = None,
+    output: options.Output = None,
     n: Annotated[
         int | None, typer.Option(help="Number of users, if not as in the configuration.")
     ] = None,
@@ -30,16 +30,16 @@ def certify(
         int | None,
         typer.Option(help="Certify T releases together, with any change of one user in each."),
     ] = None,
-    same_change: SameChange = False,
+    same_change: options.SameChange = False,
     honest: Annotated[
         float | None,
         typer.Option(
             help="Certify when only this fraction of the users adds noise; each adds more."
         ),
     ] = None,
-    tier: Tier = "auto",
-    gap: Gap = 1e-4,
-    as_json: FileAsJson = False,
+    tier: options.Tier = "auto",
+    gap: options.Gap = 1e-4,
+    as_json: options.FileAsJson = False,
 ) -> None:
     """Turn a configuration into a certified parameter file: exact rationals and a proof.
 
@@ -51,7 +51,7 @@ def certify(
     from paramsearch.parameters.documents import read
     from paramsearch.parameters.parameter_file import ParameterFile
 
-    check_same_change(same_change, 1 if releases is None else releases)
+    options.check_same_change(same_change, 1 if releases is None else releases)
     check_destination(output, as_json)
     document = read(config)
     with blaming(str(config)):

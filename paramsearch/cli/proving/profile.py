@@ -13,8 +13,8 @@ from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import gap_width, not_negative
 from accounting.model.change import Change, in_words
 from accounting.model.costs import bits_per_message
+from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.options import AsJson, Gap, SameChange, check_same_change
 from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def profile(
     releases: Annotated[
         int, typer.Option(help="T releases together, with any change of one user in each.")
     ] = 1,
-    same_change: SameChange = False,
-    gap: Gap = 0.01,
+    same_change: options.SameChange = False,
+    gap: options.Gap = 0.01,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the profile delta(eps): FILE.png or FILE.svg.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compute the exact privacy of a configuration: bounds on delta at its eps, from both sides.
 
@@ -57,7 +57,7 @@ def profile(
     from accounting.protocol import Protocol
     from paramsearch.parameters.documents import read
 
-    check_same_change(same_change, releases)
+    options.check_same_change(same_change, releases)
     document = read(config)
     if not isinstance(document, Proposal):
         raise InvalidConfiguration(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from accounting.base.errors import InvalidParameter
-from paramsearch.cli.options import FileAsJson, Output, Tier
+from paramsearch.cli import options
 from paramsearch.cli.output import check_destination, progress
 from paramsearch.cli.proving.certify import deliver
 
@@ -16,9 +16,9 @@ from paramsearch.cli.proving.certify import deliver
 def rescale(
     file: Annotated[Path, typer.Argument(help="A parameter file.")],
     n: Annotated[int, typer.Option(help="The new number of users.")],
-    output: Output = None,
-    tier: Tier = "auto",
-    as_json: FileAsJson = False,
+    output: options.Output = None,
+    tier: options.Tier = "auto",
+    as_json: options.FileAsJson = False,
 ) -> None:
     """Use the same noise for another number of users: no search, certified again."""
     from paramsearch.certification.certify import certify

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from accounting.base.errors import InvalidParameter
-from paramsearch.cli.options import AsJson
+from paramsearch.cli import options
 from paramsearch.cli.output import check_writable, print_json
 from paramsearch.files import write_atomically
 
@@ -22,7 +22,7 @@ def sign(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The signature, by default FILE.sig.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Sign a parameter file; `paramsearch audit --public-key` checks the signature."""
     from paramsearch.parameters import signature

@@ -10,7 +10,7 @@ import typer
 
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress
-from paramsearch.cli.options import AllowFew, AsJson, CertifiedFile, High, Low
+from paramsearch.cli import options
 from paramsearch.cli.output import Fact, errors_as_json, print_json, progress, show
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _SHOWN = 10
 
 
 def analyze(
-    file: CertifiedFile,
+    file: options.CertifiedFile,
     messages: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -31,14 +31,14 @@ def analyze(
     users: Annotated[
         int | None, typer.Option(help="How many users took part, if not all n of the file.")
     ] = None,
-    low: Low = None,
-    high: High = None,
+    low: options.Low = None,
+    high: options.High = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
     strict: Annotated[
         bool, typer.Option("--strict", help="An entry that is not a message is an error.")
     ] = False,
-    allow_few: AllowFew = False,
-    as_json: AsJson = False,
+    allow_few: options.AllowFew = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Estimate the sum from the messages of all users, in one pass and constant memory.
 

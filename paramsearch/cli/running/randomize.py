@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accounting.base.errors import InvalidParameter
-from paramsearch.cli.options import AsJson, CertifiedFile, High, Low
+from paramsearch.cli import options
 from paramsearch.cli.output import errors_as_json, print_json
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def randomize(
-    file: CertifiedFile,
+    file: options.CertifiedFile,
     value: Annotated[
         list[str],
         typer.Option(
@@ -33,12 +33,12 @@ def randomize(
             "the value."
         ),
     ] = None,
-    low: Low = None,
-    high: High = None,
+    low: options.Low = None,
+    high: options.High = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Real values: move values outside to the nearest end.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Turn a user's value into its messages: one symbol on each line.
 

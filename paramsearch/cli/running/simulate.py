@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paramsearch.cli.options import AllowFew, AsJson, CertifiedFile, SimulatedValues, SimulationPath
+from paramsearch.cli import options
 from paramsearch.cli.output import Fact, errors_as_json, print_json, progress, show
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    file: CertifiedFile,
+    file: options.CertifiedFile,
     users: Annotated[
         int | None, typer.Option(help="Number of users, by default all n of the file.")
     ] = None,
-    values: SimulatedValues = "uniform",
+    values: options.SimulatedValues = "uniform",
     runs: Annotated[int, typer.Option(help="Number of runs.")] = 1,
-    path: SimulationPath = "aggregate",
+    path: options.SimulationPath = "aggregate",
     honest: Annotated[float, typer.Option(help="The fraction of the users who add noise.")] = 1.0,
     seed: Annotated[
         int, typer.Option(help="Seed of the noise, which therefore protects nobody.")
     ] = 0,
-    allow_few: AllowFew = False,
-    as_json: AsJson = False,
+    allow_few: options.AllowFew = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Run the protocol and compare its messages and its error with what the file says."""
     from paramsearch.deploy.simulate import Plan, simulate

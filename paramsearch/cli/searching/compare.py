@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accounting.base.enclosure import exactly
-from paramsearch.cli.options import AsJson, Delta, Eps, MaxValue, Users
+from paramsearch.cli import options
 from paramsearch.cli.output import check_writable, print_json, progress
 from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
 
@@ -22,10 +22,10 @@ _HEADS = ("mechanism", "RMSE", "messages", "bits", "overhead", "privacy")
 
 
 def compare(
-    n: Users,
-    eps: Eps,
-    delta: Delta,
-    max_value: MaxValue,
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
+    max_value: options.MaxValue,
     central_fraction: Annotated[
         float, typer.Option(help="For the correlated noise: its central eps over eps.")
     ] = 0.9,
@@ -38,7 +38,7 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option(help="Also draw bits against error: FILE.png, .svg or .pdf.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare error, messages and bits with the central mechanisms, IKOS, RAPPOR and others."""
     from accounting.model.problem import Problem

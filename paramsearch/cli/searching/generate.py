@@ -7,53 +7,33 @@ from typing import Annotated
 
 import typer
 
-from paramsearch.cli.options import (
-    CentralFraction,
-    Cold,
-    Delta,
-    Eps,
-    FileAsJson,
-    Honest,
-    MaxValue,
-    Method,
-    Objective,
-    Output,
-    Releases,
-    Resume,
-    SameChange,
-    SearchBudget,
-    Seed,
-    Tier,
-    Tries,
-    Users,
-    check_same_change,
-)
+from paramsearch.cli import options
 from paramsearch.cli.searching.generated import generate_and_deliver
 
 
 def generate(
-    n: Users,
-    eps: Eps,
-    delta: Delta,
-    max_value: MaxValue,
-    central_fraction: CentralFraction = None,
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
+    max_value: options.MaxValue,
+    central_fraction: options.CentralFraction = None,
     max_rmse: Annotated[
         float | None,
         typer.Option(help="Allow this error of the sum, instead of giving the fraction."),
     ] = None,
-    objective: Objective = "messages",
-    method: Method = "search",
-    releases: Releases = 1,
-    same_change: SameChange = False,
-    honest: Honest = 1.0,
-    tries: Tries = 80,
-    budget: SearchBudget = math.inf,
-    seed: Seed = 0,
-    output: Output = None,
-    resume: Resume = False,
-    cold: Cold = False,
-    tier: Tier = "auto",
-    as_json: FileAsJson = False,
+    objective: options.Objective = "messages",
+    method: options.Method = "search",
+    releases: options.Releases = 1,
+    same_change: options.SameChange = False,
+    honest: options.Honest = 1.0,
+    tries: options.Tries = 80,
+    budget: options.SearchBudget = math.inf,
+    seed: options.Seed = 0,
+    output: options.Output = None,
+    resume: options.Resume = False,
+    cold: options.Cold = False,
+    tier: options.Tier = "auto",
+    as_json: options.FileAsJson = False,
 ) -> None:
     """Find the cheapest configuration for a problem and write it as a certified parameter file.
 
@@ -61,7 +41,7 @@ def generate(
     """
     from paramsearch.problem import Request
 
-    check_same_change(same_change, releases)
+    options.check_same_change(same_change, releases)
     request = Request(
         n=n,
         eps=eps,

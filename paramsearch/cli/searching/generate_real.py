@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paramsearch.cli.options import (
-    Delta,
-    Eps,
-    FileAsJson,
-    Output,
-    SearchBudget,
-    Seed,
-    Tries,
-    Users,
-)
+from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_destination, progress
 from paramsearch.cli.searching.generated import deliver, facts
 
@@ -28,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def generate_real(
-    n: Users,
-    eps: Eps,
-    delta: Delta,
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
     zeta: Annotated[
         float | None,
         typer.Option(help="Allow the error of the Laplace mechanism with (1 - zeta) eps."),
@@ -38,11 +29,11 @@ def generate_real(
     max_rmse: Annotated[
         float | None, typer.Option(help="Allow this error of the sum of values in [0, 1].")
     ] = None,
-    tries: Tries = 40,
-    budget: SearchBudget = math.inf,
-    seed: Seed = 0,
-    output: Output = None,
-    as_json: FileAsJson = False,
+    tries: options.Tries = 40,
+    budget: options.SearchBudget = math.inf,
+    seed: options.Seed = 0,
+    output: options.Output = None,
+    as_json: options.FileAsJson = False,
 ) -> None:
     """Generate for real values in [0, 1], with the rounding and noise that take the fewest bits."""
     from accounting.model.proof_types import LARGEST_VALUE

@@ -8,53 +8,35 @@ from typing import Annotated
 import typer
 
 from accounting.base.errors import InvalidParameter
-from paramsearch.cli.options import (
-    CentralFraction,
-    Cold,
-    Delta,
-    Eps,
-    FileAsJson,
-    Honest,
-    Objective,
-    Output,
-    Releases,
-    Resume,
-    SameChange,
-    SearchBudget,
-    Seed,
-    Tier,
-    Tries,
-    Users,
-    check_same_change,
-)
+from paramsearch.cli import options
 from paramsearch.cli.searching.generated import generate_and_deliver
 
 
 def generate_sparse(
-    n: Users,
-    eps: Eps,
-    delta: Delta,
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
     dimension: Annotated[int, typer.Option(help="Number of coordinates of a vector.", metavar="M")],
     max_value: Annotated[
         int, typer.Option(help="The one non-zero value of a vector is at most K.", metavar="K")
     ] = 1,
-    central_fraction: CentralFraction = None,
+    central_fraction: options.CentralFraction = None,
     max_rmse: Annotated[
         float | None,
         typer.Option(help="Allow this error of each coordinate, instead of giving the fraction."),
     ] = None,
-    objective: Objective = "messages",
-    releases: Releases = 1,
-    same_change: SameChange = False,
-    honest: Honest = 1.0,
-    tries: Tries = 80,
-    budget: SearchBudget = math.inf,
-    seed: Seed = 0,
-    output: Output = None,
-    resume: Resume = False,
-    cold: Cold = False,
-    tier: Tier = "auto",
-    as_json: FileAsJson = False,
+    objective: options.Objective = "messages",
+    releases: options.Releases = 1,
+    same_change: options.SameChange = False,
+    honest: options.Honest = 1.0,
+    tries: options.Tries = 80,
+    budget: options.SearchBudget = math.inf,
+    seed: options.Seed = 0,
+    output: options.Output = None,
+    resume: options.Resume = False,
+    cold: options.Cold = False,
+    tier: options.Tier = "auto",
+    as_json: options.FileAsJson = False,
 ) -> None:
     """Generate one file for vectors with at most one non-zero coordinate, such as histograms.
 
@@ -67,7 +49,7 @@ def generate_sparse(
         raise InvalidParameter(
             f"dimension = {dimension} must be at least 2; paramsearch generate is for numbers"
         )
-    check_same_change(same_change, releases)
+    options.check_same_change(same_change, releases)
     request = Request(
         n=n,
         eps=eps,

@@ -67,18 +67,14 @@ def _resumable(path: Path, request: Request) -> ParameterFile:
     if request.method != "search":
         raise InvalidParameter(f"--resume continues a search; --method {request.method} has none")
     file = load(path)
-    problem = file.problem
-    known = {
-        **problem.model_dump(),
-        "dimension": file.dimension,
-        "same_change": problem.same_change,
-    }
     names = ("n", "max_value", "eps", "delta", "releases", "same_change", "honest", "dimension")
     for name in names:
-        if known[name] != getattr(request, name):
+        known = file.dimension if name == "dimension" else getattr(file.problem, name)
+        asked = getattr(request, name)
+        if known != asked:
             raise InvalidParameter(
-                f"--resume: {path} has {name} = {known[name]}, not {getattr(request, name)}; "
-                "give the options it was made with, or another --output"
+                f"--resume: {path} has {name} = {known}, not {asked}; give the options it was made "
+                "with, or another --output"
             )
     return file
 

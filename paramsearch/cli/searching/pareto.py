@@ -11,8 +11,8 @@ import typer
 
 from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidParameter
+from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.options import AsJson, Delta, Eps, MaxValue, Seed, Users
 from paramsearch.cli.output import check_writable, print_json, progress
 from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
 
@@ -24,23 +24,23 @@ _FRACTIONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
 
 
 def pareto(
-    n: Users,
-    eps: Eps,
-    delta: Delta,
-    max_value: MaxValue,
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
+    max_value: options.MaxValue,
     fraction: Annotated[
         list[float] | None,
         typer.Option(help="A central fraction; may be repeated. [0.05 ... 0.99]"),
     ] = None,
     tries: Annotated[int, typer.Option(help="Number of families to try for each point.")] = 20,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the parameter files.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the front: FILE.png, .svg or .pdf.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Trade messages for error: a certified file for each central fraction from 0.05 to 0.99."""
     from paramsearch.generation.generate import generate

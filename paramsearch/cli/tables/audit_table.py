@@ -17,9 +17,9 @@ from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.progress import Progress
 from accounting.base.strict_json import read_text
 from accounting.base.validation import one_of, whole
-from accounting.model.proof_types import Tier as TierName
+from accounting.model.proof_types import Tier
+from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.options import AsJson, TableFolder, Tier
 from paramsearch.cli.output import Fact, print_json, progress, show
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ _SHOWN = 10
 
 
 def audit_table(
-    table: TableFolder = None,
+    table: options.TableFolder = None,
     sample: Annotated[
         int | None, typer.Option(help="Audit only this many files, chosen at random.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
-    tier: Tier = "fast",
-    as_json: AsJson = False,
+    tier: options.Tier = "fast",
+    as_json: options.AsJson = False,
 ) -> None:
     """Prove the files of a table again, and check that no problem costs more than a harder one.
 
@@ -50,7 +50,7 @@ def audit_table(
     from paramsearch.tables.index import FILES
     from paramsearch.tables.lookup import Table
 
-    one_of("tier", tier, get_args(TierName))
+    one_of("tier", tier, get_args(Tier))
     opened = Table.open(table)
     rows = sorted(opened.rows, key=lambda row: (-row.max_value, row.file))
     if not rows:
@@ -90,7 +90,7 @@ def audit_table(
         raise typer.Exit(ExitCode.UNDECIDED)
 
 
-def _verdicts(table: Table, rows: list[Row], tier: TierName, say: Progress) -> Iterator[Verdict]:
+def _verdicts(table: Table, rows: list[Row], tier: Tier, say: Progress) -> Iterator[Verdict]:
     """The verdicts in the order in which the proofs end."""
     from paramsearch.tables.pools import LocalPool
     from paramsearch.tables.worker import Check, Verdict, check
@@ -121,12 +121,12 @@ def _facts(
     yield "certified", f"{counts['certified']:,} of {total:,} files audited", style
     for verdict in bad[:_SHOWN]:
         yield verdict.verdict, f"{verdict.name}: {verdict.because}", "red"
-    known = f"{len(table.rows):,} files in the index"
+    known = f"the {len(table.rows):,} files in the index"
+    more = f"over {_TOLERANCE:.0%} more than a harder one"
     if expensive:
-        count = f"{len(expensive)} problems of the {known}"
-        yield "expensive", f"{count} cost over 2% more than a harder one: {expensive[0]}"
+        yield "expensive", f"{len(expensive)} problems of {known} cost {more}: {expensive[0]}"
     else:
-        yield "monotone", f"no problem of the {known} costs over 2% more than a harder one"
+        yield "monotone", f"no problem of {known} costs {more}"
     yield "time", f"{seconds:.1f} s"
     yield "folder", str(table.path)
 

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from accounting.base.errors import InvalidParameter
-from paramsearch.cli.options import AsJson, TableFolder
+from paramsearch.cli import options
 from paramsearch.cli.output import check_writable, print_json, progress, show
 from paramsearch.files import write_atomically
 
 
 def explore(
-    table: TableFolder = None,
+    table: options.TableFolder = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the page: FILE.html.")
     ] = None,
@@ -24,7 +24,7 @@ def explore(
         bool, typer.Option("--serve", help="Serve it to a browser on this machine, until Ctrl-C.")
     ] = False,
     port: Annotated[int, typer.Option(help="Port of --serve; 0 takes a free one.")] = 8080,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show a table as one page with sliders: costs, errors, other mechanisms, and the files.
 

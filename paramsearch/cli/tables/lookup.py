@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accounting.base.enclosure import at_most, exactly
-from paramsearch.cli.options import (
-    AsJson,
-    Delta,
-    Eps,
-    MaxValue,
-    Objective,
-    Output,
-    TableFolder,
-    Users,
-)
+from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_writable, print_json, show
 
 if TYPE_CHECKING:
@@ -32,17 +23,17 @@ _SHOWN = 4
 
 
 def lookup(
-    n: Users,
-    eps: Eps,
-    delta: Delta,
-    max_value: MaxValue,
-    table: TableFolder = None,
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
+    max_value: options.MaxValue,
+    table: options.TableFolder = None,
     max_rmse: Annotated[
         float | None, typer.Option(help="Allow at most this error of the sum.")
     ] = None,
-    objective: Objective = "messages",
-    output: Output = None,
-    as_json: AsJson = False,
+    objective: options.Objective = "messages",
+    output: options.Output = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find the cheapest certified file of a table that serves a request, for any number of users.
 

@@ -15,8 +15,8 @@ import typer
 
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import whole
+from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.options import AsJson
 from paramsearch.cli.output import Fact, print_json, show
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def table(
     retry: Annotated[
         bool, typer.Option("--retry", help="Try again the problems that failed before.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Make certified parameter files for a grid of problems; run it again to continue or extend it.
 
