@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accounting.base.errors import InvalidParameter
 
-Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
-Tier = Annotated[
-    str,
+if TYPE_CHECKING:
+    from accounting.model.proof_types import Tier as TierName
+    from paramsearch.deploy.simulate import SamplingPath as PathName
+    from paramsearch.deploy.simulate import Values as ValuesName
+    from paramsearch.problem import Method as MethodName
+    from paramsearch.problem import Objective as ObjectiveName
+else:  # plain text to Typer: the code that uses a value checks it, and its message names the remedy
+    TierName = ValuesName = PathName = MethodName = ObjectiveName = str
+
+Users = Annotated[int, typer.Option(help="Number of users.")]
+Eps = Annotated[float, typer.Option(help="The guarantee's eps.")]
+Delta = Annotated[float, typer.Option(help="The guarantee's delta.")]
+MaxValue = Annotated[int, typer.Option(help="Inputs are the integers 0..K.", metavar="K")]
+CentralFraction = Annotated[
+    float | None,
     typer.Option(
-        help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
-        "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
-        "mixed; for several releases ball up to max_value 24, then fast; light: an upper bound "
-        "for less noise, where there is far more than needed."
+        help="eps of the central noise, as a fraction of the largest possible: of eps for numbers, "
+        "of eps / 2 for vectors, and of less for several releases. [0.9]"
     ),
+]
+Objective = Annotated[ObjectiveName, typer.Option(help="What to minimize: messages or bits.")]
+Method = Annotated[
+    MethodName,
+    typer.Option(help="search, or a method of the paper: dominance (its program) or theorem."),
+]
+Releases = Annotated[
+    int, typer.Option(help="Certify T releases together, with any change of one user in each.")
 ]
 SameChange = Annotated[
     bool,
@@ -25,15 +44,73 @@ SameChange = Annotated[
         help="Cover several releases only for a user who makes the same change in every one.",
     ),
 ]
+Honest = Annotated[
+    float, typer.Option(help="Certify when only this fraction of the users adds noise.")
+]
+Tries = Annotated[
+    int, typer.Option(help="Number of families to try; fixes the result with --seed.")
+]
+SearchBudget = Annotated[
+    float,
+    typer.Option(
+        help="Seconds after which no further family is tried; proofs take additional time.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the search.")]
+Cold = Annotated[
+    bool, typer.Option("--cold", help="Do not start from the table that comes with this package.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue from the file that --output names.")
+]
+Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
+Tier = Annotated[
+    TierName,
+    typer.Option(
+        help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
+        "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
+        "mixed; for several releases ball up to max_value 24, then fast; light: an upper bound "
+        "for less noise, where there is far more than needed."
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Where to write the parameter file.")
+]
+FileAsJson = Annotated[bool, typer.Option("--json", help="Print the parameter file on stdout.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON on stdout.")]
+
+TableFolder = Annotated[
+    Path | None,
+    typer.Argument(metavar="TABLE", help="A table's folder; by default this package's own."),
+]
+CertifiedFile = Annotated[Path, typer.Argument(help="A certified parameter file.")]
+Low = Annotated[float | None, typer.Option(help="Real values: the smallest possible value.")]
+High = Annotated[float | None, typer.Option(help="Real values: the largest possible value.")]
+SimulatedValues = Annotated[
+    ValuesName, typer.Option(help="The users' values: uniform, zero or largest.")
+]
+SimulationPath = Annotated[
+    PathName,
+    typer.Option(
+        help="users: every user's randomizer, up to 1e7; aggregate: the noise of all of them at "
+        "once, from the same distribution, up to 1e10."
+    ),
+]
+AllowFew = Annotated[
+    bool,
+    typer.Option(
+        "--allow-few",
+        help="Continue with fewer users or messages than the certificate needs: their values are "
+        "not protected as the file says.",
+    ),
+]
 
 
 def check_same_change(same_change: bool, releases: int | None) -> None:
-    """It says nothing about a single release."""
+    """Refuse --same-change for a single release, about which it says nothing."""
     if same_change and releases == 1:
         raise InvalidParameter(
             "--same-change says which changes several releases cover, and this is one release: "
             "give --releases, or leave it out"
         )
-
-
-Machine = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]

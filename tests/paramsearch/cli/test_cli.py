@@ -6,10 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from places import EXAMPLES
 from program import run
+
+from paramsearch.certification.audit import Verdict
+from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
 
@@ -73,6 +77,33 @@ def test_bad_input_is_one_clear_message(arguments: list[str], message: str) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_importing_does_not_import_numba() -> None:
-    code = "import sys, accounting, paramsearch.cli.app; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+HELP = """
+import sys
+from typer.testing import CliRunner
+from paramsearch.cli.app import app
+runner = CliRunner()
+for command in app.registered_commands:
+    name = command.callback.__name__.replace("_", "-")
+    done = runner.invoke(app, [name, "--help"])
+    assert done.exit_code == 0 and "--help" in done.stdout, name
+heavy = {"numpy", "scipy", "numba", "flint", "matplotlib", "clarabel", "pyarrow"}
+ours = {"accounting.evaluator", "accounting.notary", "accounting.proof", "paramsearch.parameters"}
+sys.exit(", ".join((heavy | ours) & set(sys.modules)) or 0)
+"""
+
+
+def test_help_loads_nothing_that_computes() -> None:
+    done = subprocess.run([sys.executable, "-c", HELP], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_exit_codes_follow_verdicts() -> None:
+    assert set(OF_VERDICT) == set(get_args(Verdict))
+    assert {code.name: int(code) for code in ExitCode} == {
+        "DONE": 0,
+        "VIOLATED": 1,
+        "BAD_INPUT": 2,
+        "UNDECIDED": 3,
+        "INTERRUPTED": 130,
+        "TERMINATED": 143,
+    }

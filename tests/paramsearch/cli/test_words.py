@@ -23,7 +23,8 @@ from accounting.proof.proof import Proof
 from paramsearch.certification import audit as auditor
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
-from paramsearch.cli import audit_command, profile
+from paramsearch.cli.proving import audit as audit_command
+from paramsearch.cli.proving.profile import profile
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import claim
@@ -42,8 +43,8 @@ def stated(**changes: Any) -> Proposal:
 def answers(proposal: Proposal, **options: Any) -> tuple[dict[str, Any], str]:
     """What machines and what people are told."""
     found = audit(proposal, **options)
-    lines = audit_command._person(found, proposal, None, None)
-    machine = audit_command._machine(found, proposal, None)
+    lines = audit_command._facts(found, None, None, None)
+    machine = audit_command._answer(found, None, None)
     return machine, "\n".join(f"{fact[0]}: {fact[1]}" for fact in lines)
 
 
@@ -61,8 +62,7 @@ def test_the_profile_does_not_round_the_claim(
 ) -> None:
     path = tmp_path / "close.json"
     path.write_text(json.dumps({**SMALL, "eps": 1.0000004, "delta": 1.0000004e-6}))
-    options: dict[str, Any] = {"eps": None, "pair": None, "releases": 1, "gap": 0.01, "plot": None}
-    assert profile.run(path, **options, as_json=False) == 0
+    profile(path)
     shown = capsys.readouterr().out
     assert "(1.0000004, 1.0000004e-06): holds" in shown
     assert "(1, " not in shown

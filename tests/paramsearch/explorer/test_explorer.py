@@ -30,7 +30,7 @@ from accounting.baselines import DiscreteLaplace, FragmentedRappor, RandomizedRe
 from accounting.baselines.interface import rmse
 from accounting.model.problem import Problem
 from paramsearch.cli.app import app, main
-from paramsearch.cli.explore_command import Server
+from paramsearch.cli.tables.page_server import PageServer
 from paramsearch.comparison import published_noise
 from paramsearch.explorer.baselines import RESPONSE_USERS
 from paramsearch.explorer.page import page
@@ -181,7 +181,7 @@ def test_bad_input_is_refused_and_nothing_is_written(
     assert "is no table" in refused(str(empty), "-o", str(target))
     index.write(empty / "index.parquet", [])
     assert "is empty" in refused(str(empty), "-o", str(target))
-    assert "where to?" in refused(str(table.path))
+    assert "no destination" in refused(str(table.path))
     assert ".html" in refused(str(table.path), "-o", str(tmp_path / "page.txt"))
     assert "no folder" in refused(str(table.path), "-o", str(tmp_path / "no" / "page.html"))
     assert "--port 70000" in refused(str(table.path), "--serve", "--port", "70000")
@@ -201,10 +201,10 @@ def test_a_file_that_is_not_the_one_of_the_index_is_refused(tmp_path: Path) -> N
 
 def test_a_port_that_is_taken_is_refused() -> None:
     with (
-        Server(0) as server,
+        PageServer(0) as server,
         pytest.raises(InvalidParameter, match=f"--port {server.server_port}"),
     ):
-        Server(server.server_port)
+        PageServer(server.server_port)
 
 
 def test_the_page_is_served_to_this_machine_until_it_is_interrupted(

@@ -17,7 +17,7 @@ from program import run
 
 from accounting import InvalidConfiguration, InvalidParameter
 from paramsearch import Table, audit, load, save
-from paramsearch.cli.lookup_command import dearer
+from paramsearch.cli.tables.audit_table import costing_more
 from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.tables import index
 from paramsearch.tables.folder import Folder
@@ -315,7 +315,7 @@ def test_the_shipped_table_has_what_the_readme_says() -> None:
 
 
 def test_the_shipped_table_is_monotone() -> None:
-    assert list(dearer(Table.open().rows, 0.02)) == []
+    assert list(costing_more(Table.open().rows, 0.02)) == []
 
 
 def test_a_sample_of_the_shipped_table_is_proved_anew() -> None:

@@ -2,73 +2,84 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from accounting.base.enclosure import exactly
-from accounting.baselines import Baseline, NonPrivate
-from accounting.model.problem import Problem
-from paramsearch.cli.display import progress
-from paramsearch.comparison import all_mechanisms, shipped_file
-from paramsearch.files import check_writable, write_atomically
-from paramsearch.generation.generate import generate
-from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.problem import Request
+from paramsearch.cli import options
+from paramsearch.cli.output import check_writable, print_json, progress
+from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
+
+if TYPE_CHECKING:
+    from accounting.baselines import Baseline
+    from accounting.model.problem import Problem
 
 _HEADS = ("mechanism", "RMSE", "messages", "bits", "overhead", "privacy")
 
 
-def run_compare(
-    problem: Problem,
-    *,
-    fraction: float,
-    tries: int,
-    plot: Path | None,
-    as_json: bool,
-) -> int:
-    """The table on stdout."""
+def compare(
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
+    max_value: options.MaxValue,
+    central_fraction: Annotated[
+        float, typer.Option(help="For the correlated noise: its central eps over eps.")
+    ] = 0.9,
+    tries: Annotated[
+        int,
+        typer.Option(
+            help="Number of families to try where the package has no file for the problem."
+        ),
+    ] = 20,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw bits against error: FILE.png, .svg or .pdf.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare error, messages and bits with the central mechanisms, IKOS, RAPPOR and others."""
+    from accounting.model.problem import Problem
+    from paramsearch.comparison import all_mechanisms, shipped_file
+    from paramsearch.generation.generate import generate
+    from paramsearch.problem import Request
+
+    problem = Problem(n=n, eps=eps, delta=delta, max_value=max_value)
     if plot is not None:
-        check_writable(plot, "--plot", (".png", ".svg", ".pdf"))
+        check_writable(plot, "--plot", PLOT_SUFFIXES)
     with progress("compare") as say:
-        file = _file(problem, fraction, tries, say)
+        file = shipped_file(
+            max_value=max_value,
+            eps=problem.eps,
+            delta=problem.delta,
+            central_fraction=central_fraction,
+        )
+        if file is None:
+            request = Request(
+                n=n,
+                eps=eps,
+                delta=delta,
+                max_value=max_value,
+                central_fraction=central_fraction,
+                tries=tries,
+            )
+            file = generate(request, progress=say).file
         say("the other mechanisms")
-        mechanisms = all_mechanisms(problem, file=file, central_fraction=fraction)
+        mechanisms = all_mechanisms(problem, file=file, central_fraction=central_fraction)
         rows = [_row(baseline) for baseline in mechanisms]
     if plot is not None:
         _draw(plot, problem, rows)
     if as_json:
-        print(json.dumps(rows, allow_nan=False))
+        print_json(rows)
     else:
         print(_table(rows))
-    return 0
-
-
-def _file(problem: Problem, fraction: float, tries: int, say: Any) -> ParameterFile:
-    """Shipped with the package, or made now."""
-    known = shipped_file(
-        max_value=problem.max_value,
-        eps=problem.eps,
-        delta=problem.delta,
-        central_fraction=fraction,
-    )
-    if known is not None:
-        return known
-    request = Request(
-        n=problem.n,
-        eps=problem.eps,
-        delta=problem.delta,
-        max_value=problem.max_value,
-        central_fraction=fraction,
-        tries=tries,
-    )
-    return generate(request, progress=say).file
 
 
 def _row(baseline: Baseline) -> dict[str, Any]:
+    from accounting.baselines import NonPrivate
+
     plain = NonPrivate(baseline.problem).bits
     return {
         "mechanism": baseline.name,
@@ -81,7 +92,7 @@ def _row(baseline: Baseline) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
-    """Messages and bits are per user; overhead is over the bits of the non-private sum."""
+    """Messages and bits are per user; overhead is relative to the bits of the non-private sum."""
     cells = [_HEADS]
     for row in rows:
         error = "-" if row["rmse"] is None else f"{row['rmse']:,.5g}"
@@ -105,21 +116,21 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _draw(path: Path, problem: Problem, rows: Sequence[dict[str, Any]]) -> None:
-    """Bits against error, a point for each mechanism."""
+    """Draw bits against error, one point for each mechanism."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.add_subplot()
     markers = "s^Dv<>P"
-    colours = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#cc79a7", "#999999")
-    shown = [row for row in rows if row["rmse"]]  # what has no error has no place on the axis
+    colors = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#cc79a7", "#999999")
+    shown = [row for row in rows if row["rmse"]]  # an error of 0 has no place on a logarithmic axis
     for i, row in enumerate(shown):
         last = i == len(shown) - 1
         axes.loglog(
             [row["rmse"]],
             [row["bits_per_user"]],
             "*" if last else markers[i % len(markers)],
-            color="#d55e00" if last else colours[i % len(colours)],
+            color="#d55e00" if last else colors[i % len(colors)],
             markersize=13 if last else 7,
             markeredgecolor="#333333",
             label=row["mechanism"],
@@ -133,6 +144,4 @@ def _draw(path: Path, problem: Problem, rows: Sequence[dict[str, Any]]) -> None:
     )
     axes.grid(True, which="both", alpha=0.25)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    out = BytesIO()
-    figure.savefig(out, format=path.suffix.lower().removeprefix("."), dpi=150)
-    write_atomically(path, out.getvalue())
+    save_figure(figure, path)

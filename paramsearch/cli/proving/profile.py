@@ -1,103 +1,121 @@
-"""``paramsearch profile``: what a configuration guarantees, for people and for machines."""
+"""``paramsearch profile``: what a configuration guarantees."""
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import gap_width, not_negative
 from accounting.model.change import Change, in_words
-from accounting.model.configuration import Proposal, blaming
 from accounting.model.costs import bits_per_message
-from accounting.protocol import Delta, Protocol, monotone
-from paramsearch.cli.display import Fact, progress, show
-from paramsearch.files import check_writable, write_atomically
-from paramsearch.parameters.documents import read
-from paramsearch.parameters.words import releases_in_words
+from paramsearch.cli import options
+from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from accounting.model.configuration import Proposal
+    from accounting.protocol import Delta, Protocol
 
-FORMATS = (".png", ".svg")
+_PLOT_SUFFIXES = (".png", ".svg")
 _POINTS = 33
+"""Number of points of the plotted profile."""
+_PLOT_GAP = 0.05
+"""Relative gap between the bounds at each point of the plot."""
 _PLOT_FLOOR = 1e-30
 """The plot does not resolve delta below this."""
 
 
-def run(
-    path: Path,
-    *,
-    eps: float | None,
-    pair: tuple[int, int] | None,
-    releases: int,
-    same_change: bool = False,
-    gap: float,
-    plot: Path | None,
-    as_json: bool,
-) -> int:
-    """Answer on stdout; returns the exit code."""
-    from rich.console import Console
+def profile(
+    config: Annotated[Path, typer.Argument(help="A configuration file, JSON.")],
+    eps: Annotated[
+        float | None, typer.Option(help="Evaluate at this eps instead of the file's.")
+    ] = None,
+    pair: Annotated[
+        tuple[int, int] | None,
+        typer.Option(metavar="J J2", help="Only the change of one input from J to J2."),
+    ] = None,
+    releases: Annotated[
+        int, typer.Option(help="T releases together, with any change of one user in each.")
+    ] = 1,
+    same_change: options.SameChange = False,
+    gap: options.Gap = 0.01,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the profile delta(eps): FILE.png or FILE.svg.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compute the exact privacy of a configuration: bounds on delta at its eps, from both sides.
 
-    document = read(path)
+    Adjacency is substitution: one user's input changes from any value to any other.
+    """
+    from accounting.model.configuration import Proposal, blaming
+    from accounting.protocol import Protocol
+    from paramsearch.parameters.documents import read
+
+    options.check_same_change(same_change, releases)
+    document = read(config)
     if not isinstance(document, Proposal):
-        raise InvalidConfiguration(f"{path}: this is a parameter file: paramsearch audit reads it")
-    with blaming(str(path)):
-        config = document.configuration()
+        raise InvalidConfiguration(
+            f"{config}: this is a parameter file: paramsearch audit reads it"
+        )
+    with blaming(str(config)):
+        configuration = document.configuration()
     at = eps if eps is not None else document.eps
     if at is None:
-        raise InvalidParameter(f"{path} has no eps; add it to the file or give --eps")
+        raise InvalidParameter(f"{config} has no eps; add it to the file or give --eps")
     at = not_negative("eps", at)
     gap = gap_width(gap)
     if plot is not None:
-        check_writable(plot, "--plot", FORMATS)
-    protocol = Protocol(config, releases=releases, same_change=same_change)
+        check_writable(plot, "--plot", _PLOT_SUFFIXES)
+    protocol = Protocol(configuration, releases=releases, same_change=same_change)
     if pair is not None and protocol.any_sequence:
         raise InvalidParameter(
             f"--pair {pair[0]} {pair[1]} is one change, and {releases} releases may have different "
             "ones: add --same-change"
         )
-    messages = Console(stderr=True)
 
-    def answer(point: float, wanted: float, absolute: float = 0.0) -> Delta:
+    def evaluate(point: float, wanted: float, absolute: float = 0.0) -> Delta:
         if pair is not None:
             return protocol.delta_of(Change(*pair), point, gap=wanted, absolute=absolute)
         return protocol.delta(point, gap=wanted, absolute=absolute)
 
     with progress("evaluating all pairs"):
-        found = answer(at, gap)
+        found = evaluate(at, gap)
     curve = None
     if plot is not None:
-        curve = _curve(lambda x: answer(x, 0.05, _PLOT_FLOOR).enclosure, at, messages)
+        curve = _curve(lambda point: evaluate(point, _PLOT_GAP, _PLOT_FLOOR).enclosure, at)
         _draw(plot, document, found, curve)
     if as_json:
-        print(json.dumps(_machine(found, protocol, curve), allow_nan=False))
+        print_json(_answer(found, protocol, curve))
     else:
-        show(_person(found, protocol, document, gap, plot))
-    return 0 if found.met else 3
+        show(_facts(found, protocol, document, gap, plot))
+    if not found.met:
+        raise typer.Exit(ExitCode.UNDECIDED)
 
 
-def _curve(
-    enclose: Callable[[float], Enclosure], eps: float, messages: Console
-) -> list[tuple[float, Enclosure]]:
-    """The profile on a grid around eps, both sides made monotone as the truth is."""
+def _curve(enclose: Callable[[float], Enclosure], eps: float) -> list[tuple[float, Enclosure]]:
+    """The profile on a grid around eps; both bounds are made monotone, since the truth is."""
+    import numpy as np
+    from rich.console import Console
     from rich.progress import track
 
-    grid = np.linspace(0.0, 2 * eps if eps > 0 else 1.0, _POINTS)
+    from accounting.protocol import monotone
+
+    console = Console(stderr=True)
+    grid = np.linspace(0.0, 2 * eps if eps > 0 else 1.0, _POINTS).tolist()
     found = [
-        enclose(float(x))
-        for x in track(grid, "profile", console=messages, disable=not messages.is_terminal)
+        enclose(point)
+        for point in track(grid, "profile", console=console, disable=not console.is_terminal)
     ]
-    return list(zip(grid.tolist(), monotone(found), strict=True))
+    return list(zip(grid, monotone(found), strict=True))
 
 
-def _machine(
+def _answer(
     found: Delta, protocol: Protocol, curve: list[tuple[float, Enclosure]] | None
 ) -> dict[str, Any]:
     config = protocol.configuration
@@ -124,9 +142,11 @@ def _machine(
     return out
 
 
-def _person(
+def _facts(
     found: Delta, protocol: Protocol, claim: Proposal, gap: float, plot: Path | None
 ) -> Iterator[Fact]:
+    from paramsearch.parameters.words import releases_in_words
+
     config, whole = protocol.configuration, len(found.changes) != 1
     lower, upper = found.enclosure.lower, found.enclosure.upper
     yield "eps", exactly(found.eps)
@@ -163,16 +183,17 @@ def _person(
 
 
 def _draw(path: Path, claim: Proposal, found: Delta, curve: list[tuple[float, Enclosure]]) -> None:
-    import matplotlib as mpl
+    import numpy as np
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
+    from paramsearch.cli.plots import save_figure
 
     x = [point for point, _ in curve]
     lower = np.array([e.lower for _, e in curve])
     upper = np.array([e.upper for _, e in curve])
     visible = upper > _PLOT_FLOOR
-    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.add_subplot()
     floor = max(float(upper[visible].min(initial=1.0)) / 3, _PLOT_FLOOR)
     axes.fill_between(
         x,
@@ -196,7 +217,4 @@ def _draw(path: Path, claim: Proposal, found: Delta, curve: list[tuple[float, En
     axes.set_ylabel("δ(ε)")
     axes.grid(alpha=0.3)
     axes.legend()
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=150, format=path.suffix[1:].lower())
-    plt.close(figure)
-    write_atomically(path, picture.getvalue())
+    save_figure(figure, path)

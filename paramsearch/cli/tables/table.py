@@ -1,8 +1,7 @@
-"""``paramsearch table``, for people and for machines."""
+"""``paramsearch table``: certified files for a grid of problems."""
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import time
@@ -10,58 +9,79 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import whole
-from paramsearch.cli.display import Fact, show
-from paramsearch.tables.filler import Event, Filler, Summary
-from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Grid
-from paramsearch.tables.pools import DaskPool, LocalPool, Pool
+from paramsearch.cli import options
+from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.output import Fact, print_json, show
 
-_INTERRUPTED, _UNDECIDED = 130, 3
+if TYPE_CHECKING:
+    from paramsearch.tables.filler import Event, Summary
+    from paramsearch.tables.folder import Folder
+    from paramsearch.tables.pools import Pool
 
 
-def run_table(
-    grid: Path,
-    *,
-    output: Path,
-    workers: int | None,
-    scheduler: str | None,
-    retry: bool,
-    as_json: bool,
-) -> int:
-    """Fill a table; what is finished stays, whatever happens."""
+def table(
+    grid: Annotated[
+        Path, typer.Argument(help="TOML: eps, delta, max_value, central_fraction, n as lists.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the table.")],
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine, by default one for each core.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on a Dask cluster, e.g. tcp://host:8786."),
+    ] = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Try again the problems that failed before.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make certified parameter files for a grid of problems; run it again to continue or extend it.
+
+    Files are for one release; several runs may share a folder.
+    """
+    from paramsearch.tables.filler import Filler
+    from paramsearch.tables.folder import Folder
+    from paramsearch.tables.grid import Grid
+    from paramsearch.tables.pools import DaskPool, LocalPool
+
     problems = Grid.read(grid)
     if workers is not None:
         if scheduler is not None:
-            raise InvalidParameter("--workers is for this machine; a scheduler knows its own")
+            raise InvalidParameter("--workers is for this machine; leave it out with --scheduler")
         whole("workers", workers, least=1, most=1024)
     begun = time.monotonic()
     pool: Pool = LocalPool(workers) if scheduler is None else DaskPool(scheduler)
     with (
-        _ended_like_an_interrupt(),
+        _signals_as_interrupts(),
         closing(pool),
         closing(Folder(output, problems)) as folder,
         _progress(folder) as (report, say),
     ):
         summary = Filler(folder, pool, retry=retry, on_event=report, progress=say).run()
-        strangers = list(folder.invalid_files.values())
+        invalid = list(folder.invalid_files.values())
     seconds = time.monotonic() - begun
     if as_json:
-        print(json.dumps({"table": str(output), "seconds": seconds, **asdict(summary)}))
+        print_json({"table": str(output), "seconds": seconds, **asdict(summary)})
     else:
         show(_facts(summary, output, seconds))
-    if strangers:
-        raise InvalidConfiguration(strangers[0])
+    if invalid:
+        raise InvalidConfiguration(invalid[0])
     if summary.interrupted:
-        return _INTERRUPTED
-    return _UNDECIDED if summary.failures else 0
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if summary.failures:
+        raise typer.Exit(ExitCode.UNDECIDED)
 
 
 @contextmanager
-def _ended_like_an_interrupt() -> Iterator[None]:
-    """What batch systems and closed terminals send ends a run in order, too."""
+def _signals_as_interrupts() -> Iterator[None]:
+    """The signals of batch systems and closed terminals end a run in order, as Ctrl-C does."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -87,19 +107,19 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
         yield "note", f"{len(summary.failures):,} failed; --retry tries them again", "yellow"
     if summary.violations:
         some = ", ".join(summary.violations[:3])
-        yield "note", f"dearer than a harder problem by more than 2%: {some}", "yellow"
+        yield "note", f"costs over 2% more than a harder problem: {some}", "yellow"
     if summary.otherwise:
         which = f"{summary.otherwise:,} files were made with another objective and are kept"
-        yield "note", f"{which}; take them away, or take another folder", "yellow"
+        yield "note", f"{which}; move them away, or use another folder", "yellow"
     if summary.interrupted:
-        yield "note", "interrupted: the same command goes on from here", "yellow"
+        yield "note", "interrupted: the same command continues from here", "yellow"
     yield "time", f"{seconds:.1f} s"
     yield "folder", str(output)
 
 
 @contextmanager
 def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callable[[str], None]]]:
-    """Reports and remarks: a bar with the time left on a terminal, elsewhere a line for each."""
+    """How to report an event and a remark: a bar on a terminal, elsewhere a line for each."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -130,7 +150,7 @@ def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callabl
 
 
 def _log(line: str) -> None:
-    with suppress(OSError):  # nobody reads it any more, which is no reason to end
+    with suppress(OSError):  # a closed stderr is no reason to stop
         print(line, file=sys.stderr, flush=True)
 
 

@@ -1,0 +1,33 @@
+"""The exit codes of the program."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paramsearch.certification.audit import Verdict
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    """Done; a claim that was asked about is certified."""
+    VIOLATED = 1
+    """A configuration violates its claim; no other failure has this code."""
+    BAD_INPUT = 2
+    """Bad usage or input, or an answer that could not be delivered."""
+    UNDECIDED = 3
+    """Not decided within the budget or the requested gap."""
+    INTERRUPTED = 130
+    """Ended by Ctrl-C; what was written up to then is complete."""
+    TERMINATED = 143
+    """Ended by SIGTERM: set by the shell, since only ``table`` handles that signal."""
+
+
+OF_VERDICT: dict[Verdict, ExitCode] = {
+    "certified": ExitCode.DONE,
+    "violated": ExitCode.VIOLATED,
+    "undecided": ExitCode.UNDECIDED,
+}

@@ -1,0 +1,1 @@
+"""Commands that prove a guarantee, and those around the proof: certify, rescale, sign, schema."""

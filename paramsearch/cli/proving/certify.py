@@ -1,0 +1,99 @@
+"""``paramsearch certify``: from a configuration to a certified parameter file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accounting.base.enclosure import at_most
+from accounting.base.errors import InvalidParameter
+from paramsearch.cli import options
+from paramsearch.cli.output import check_destination, progress
+
+if TYPE_CHECKING:
+    from paramsearch.parameters.parameter_file import ParameterFile
+
+
+def certify(
+    config: Annotated[Path, typer.Argument(help="A configuration or parameter file, JSON.")],
+    output: options.Output = None,
+    n: Annotated[
+        int | None, typer.Option(help="Number of users, if not as in the configuration.")
+    ] = None,
+    eps: Annotated[float | None, typer.Option(help="eps, if not as in the configuration.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="delta, if not as in the configuration.")
+    ] = None,
+    releases: Annotated[
+        int | None,
+        typer.Option(help="Certify T releases together, with any change of one user in each."),
+    ] = None,
+    same_change: options.SameChange = False,
+    honest: Annotated[
+        float | None,
+        typer.Option(
+            help="Certify when only this fraction of the users adds noise; each adds more."
+        ),
+    ] = None,
+    tier: options.Tier = "auto",
+    gap: options.Gap = 1e-4,
+    as_json: options.FileAsJson = False,
+) -> None:
+    """Turn a configuration into a certified parameter file: exact rationals and a proof.
+
+    Noise is rounded up, never down.  A claim that does not hold is refused and nothing is written.
+    """
+    from accounting.model.configuration import blaming
+    from paramsearch.certification.certify import certify
+    from paramsearch.parameters.assembly import uncertified
+    from paramsearch.parameters.documents import read
+    from paramsearch.parameters.parameter_file import ParameterFile
+
+    options.check_same_change(same_change, 1 if releases is None else releases)
+    check_destination(output, as_json)
+    document = read(config)
+    with blaming(str(config)):
+        if isinstance(document, ParameterFile):
+            given = {"n": n, "eps": eps, "delta": delta, "releases": releases, "honest": honest}
+            for name, value in {**given, "same-change": same_change or None}.items():
+                if value is not None:
+                    raise InvalidParameter(f"--{name} cannot change what a parameter file claims")
+            draft = document
+        else:
+            draft = uncertified(
+                replace(
+                    document,
+                    n=document.n if n is None else n,
+                    eps=document.eps if eps is None else eps,
+                    delta=document.delta if delta is None else delta,
+                ),
+                releases=1 if releases is None else releases,
+                same_change=same_change,
+                honest=1.0 if honest is None else honest,
+            )
+        with progress("certifying") as say:
+            certified = certify(draft, tier=tier, gap=gap, progress=say)
+    deliver(certified, output, as_json)
+
+
+def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> None:
+    """Write the file, and print it or a line about it."""
+    from paramsearch.parameters.parameter_file import dumps, save
+    from paramsearch.parameters.words import claimed
+
+    if output is not None:
+        save(certified, output)
+    if as_json:
+        print(dumps(certified), end="")
+        return
+    certificate = certified.certificate
+    assert certificate is not None
+    cost = certified.cost
+    print(
+        f"certified {claimed(certified)}: delta is at most {at_most(certificate.delta_upper)}; "
+        f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
+        f"user; written to {output}"
+    )

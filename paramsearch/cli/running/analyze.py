@@ -1,0 +1,122 @@
+"""``paramsearch analyze``: the estimate from the messages of all users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accounting.base.errors import InvalidParameter
+from accounting.base.progress import Progress
+from paramsearch.cli import options
+from paramsearch.cli.output import Fact, errors_as_json, print_json, progress, show
+
+if TYPE_CHECKING:
+    from paramsearch.deploy import Analyzer, Estimate
+
+_SHOWN = 10
+"""Number of coordinates that are shown to people, the largest ones."""
+
+
+def analyze(
+    file: options.CertifiedFile,
+    messages: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Text, CSV, Parquet or Arrow files of symbols; by default standard input."
+        ),
+    ] = None,
+    users: Annotated[
+        int | None, typer.Option(help="How many users took part, if not all n of the file.")
+    ] = None,
+    low: options.Low = None,
+    high: options.High = None,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="An entry that is not a message is an error.")
+    ] = False,
+    allow_few: options.AllowFew = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Estimate the sum from the messages of all users, in one pass and constant memory.
+
+    Fewer messages than the users of the file send are an error, since their noise protects the
+    values; so is a file that is mostly something other than messages.
+    """
+    from paramsearch.deploy import Analyzer
+    from paramsearch.parameters.parameter_file import load
+
+    sources = messages or [Path("-")]
+    with errors_as_json(as_json):
+        analyzer = Analyzer(
+            load(file), users=users, low=low, high=high, strict=strict, allow_few=allow_few
+        )
+        for source in sources:
+            if str(source) != "-" and (not source.exists() or source.is_dir()):
+                raise InvalidParameter(f"there is no file {source}")
+        with progress("analyzing") as say:
+            for source in sources:
+                _read(analyzer, source, say)
+        found = analyzer.result(confidence)
+        too_many = analyzer.too_many()
+        if strict and too_many is not None:
+            raise InvalidParameter(too_many)
+    if as_json:
+        print_json(_answer(found))
+    else:
+        show(_facts(found))
+
+
+def _read(analyzer: Analyzer, path: Path, say: Progress) -> None:
+    """Add all messages of one file; most of its entries must be messages."""
+    from paramsearch.deploy.message_files import portions
+
+    read, rejected = analyzer.messages, analyzer.rejected
+    for symbols, ids in portions(path):
+        analyzer.add(symbols, ids)
+        say(f"{analyzer.messages:,} messages")
+    source = "standard input" if str(path) == "-" else str(path)
+    analyzer.require_messages(source, read=read, rejected=rejected)
+
+
+def _answer(found: Estimate) -> dict[str, Any]:
+    one = len(found.value) == 1
+    bounds = {"estimate": found.value, "lower": found.lower, "upper": found.upper}
+    return {
+        **{name: x.tolist()[0] if one else x.tolist() for name, x in bounds.items()},
+        "standard_deviation": found.standard_deviation,
+        "confidence": found.confidence,
+        "messages": found.messages,
+        "rejected": found.rejected,
+        "duplicates": found.duplicates,
+        "implausible": found.implausible,
+    }
+
+
+def _facts(found: Estimate) -> Iterator[Fact]:
+    import numpy as np
+
+    order = np.argsort(-found.value, kind="stable")[:_SHOWN]
+    for i in order.tolist():
+        name = "estimate" if len(found.value) == 1 else f"[{i}]"
+        yield (
+            name,
+            f"{found.value[i]:,.10g}, between {found.lower[i]:,.10g} and {found.upper[i]:,.10g} "
+            f"with probability {found.confidence:g}",
+        )
+    if len(found.value) > _SHOWN:
+        yield "", f"{len(found.value) - _SHOWN:,} smaller coordinates are in --json"
+    yield "noise", f"standard deviation {found.standard_deviation:.6g}"
+    yield "messages", f"{found.messages:,}"
+    if found.rejected:
+        yield "rejected", f"{found.rejected:,} that are not symbols of this file", "yellow"
+    if found.duplicates:
+        yield (
+            "duplicates",
+            f"{found.duplicates:,} left out: their id came before",
+            "yellow",
+        )
+    if found.implausible is not None:
+        yield "warning", found.implausible, "yellow"

@@ -1,0 +1,132 @@
+"""``paramsearch randomize``: the messages of users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accounting.base.errors import InvalidParameter
+from paramsearch.cli import options
+from paramsearch.cli.output import errors_as_json, print_json
+
+if TYPE_CHECKING:
+    from paramsearch.deploy import Randomizer
+
+
+def randomize(
+    file: options.CertifiedFile,
+    value: Annotated[
+        list[str],
+        typer.Option(
+            help="One user's value; may be repeated for several users.  Better -, which reads "
+            "standard input, one user on each line: other users of the machine see the command "
+            "line."
+        ),
+    ],
+    coordinate: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Vectors: the coordinate of each --value; with --value -, each line has it before "
+            "the value."
+        ),
+    ] = None,
+    low: options.Low = None,
+    high: options.High = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Real values: move values outside to the nearest end.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Turn a user's value into its messages: one symbol on each line.
+
+    The noise comes from the operating system.  Send the symbols to a shuffler, which must hide
+    whose they are, how many one user sends, and when.
+    """
+    from paramsearch.deploy import RandomizedReals, Randomizer
+    from paramsearch.parameters.parameter_file import load
+
+    with errors_as_json(as_json):
+        randomizer = Randomizer(load(file))
+        if clip and low is None and high is None:
+            raise InvalidParameter("--clip is for real values, which need --low and --high")
+        values, coordinates = value, coordinate or []
+        if "-" in values:
+            values, coordinates = _from_stdin(values, coordinates, randomizer.codec.dimension > 1)
+        if low is not None or high is not None:
+            if low is None or high is None:
+                raise InvalidParameter("real values need both --low and --high")
+            if coordinates:
+                raise InvalidParameter(
+                    "--coordinate is for vectors, --low and --high for real values"
+                )
+            reals = RandomizedReals(randomizer, low, high, clip)
+            sent = [reals(_number(text)) for text in values]
+        else:
+            sent = _randomized(randomizer, values, coordinates)
+    if as_json:
+        codec = randomizer.codec
+        decoded = [[list(codec.message(symbol)) for symbol in symbols] for symbols in sent]
+        packed = [codec.pack(symbols).hex() for symbols in sent]
+        print_json({"symbols": sent, "coordinate_and_value": decoded, "packed": packed})
+    else:
+        print("".join(f"{symbol}\n" for symbols in sent for symbol in symbols), end="")
+
+
+def _randomized(
+    randomizer: Randomizer, values: Sequence[str], coordinates: Sequence[int]
+) -> list[list[int]]:
+    """The symbols of each user, for integers or for vectors."""
+    if randomizer.codec.dimension == 1:
+        if coordinates:
+            raise InvalidParameter("--coordinate is for vectors, this file is for integers")
+        return [randomizer(_integer(text)) for text in values]
+    if len(coordinates) != len(values):
+        raise InvalidParameter(
+            f"this file is for vectors: {len(values)} values need as many --coordinate, "
+            f"not {len(coordinates)}"
+        )
+    pairs = zip(coordinates, values, strict=True)
+    return [randomizer((place, _integer(text))) for place, text in pairs]
+
+
+def _from_stdin(
+    values: Sequence[str], coordinates: Sequence[int], vectors: bool
+) -> tuple[list[str], list[int]]:
+    """Values and coordinates, one user on each line: a value, for vectors after its coordinate."""
+    from paramsearch.deploy.message_files import bounded_lines, standard_input
+
+    if len(values) > 1 or coordinates:
+        raise InvalidParameter(
+            "--value - takes everything from standard input: give no other --value or --coordinate"
+        )
+    lines = bounded_lines(standard_input(), Path("-"))
+    rows = [line.split() for line in lines if line.strip()]
+    width = 2 if vectors else 1
+    for number, row in enumerate(rows, 1):
+        if len(row) != width:
+            wanted = "a coordinate and a value" if vectors else "one value"
+            raise InvalidParameter(
+                f"user {number} of standard input has {len(row)} entries, not {wanted}"
+            )
+    if not rows:
+        raise InvalidParameter("standard input has no value: give one on each line")
+    return [row[-1] for row in rows], [_integer(row[0]) for row in rows] if vectors else []
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(
+            f"value {text!r:.40} is not an integer; real values need --low and --high"
+        ) from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidParameter(f"value {text!r:.40} is not a number") from None

@@ -1,0 +1,150 @@
+"""What the commands share that generate a parameter file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.base.errors import AccountingError, InvalidParameter
+from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.output import Fact, check_destination, progress, show
+
+if TYPE_CHECKING:
+    from accounting.base.progress import Progress
+    from accounting.model.proof_types import Tier
+    from paramsearch.generation.generate import Generated
+    from paramsearch.parameters.parameter_file import ParameterFile
+    from paramsearch.problem import Request
+
+_SAME_ERROR = 1e-9
+"""Relative difference below which two errors count as equal."""
+
+
+def generate_and_deliver(
+    request: Request, output: Path | None, *, resume: bool, as_json: bool
+) -> None:
+    """Search, continuing from the file ``output`` with ``resume``, and deliver the file."""
+    from paramsearch.generation.generate import generate
+
+    check_destination(output, as_json)
+    start = None
+    if resume:
+        if output is None:
+            raise InvalidParameter("--resume continues from the file given as --output")
+        start = _resumable(output, request)
+    begun = time.monotonic()
+    with progress("generate") as say:
+        made = generate(request, resume=start, progress=say)
+        if start is not None and _as_good(start, made.file):
+            made = _proved(start, made, request.tier, say)
+    deliver(made, output, facts(made, output, time.monotonic() - begun), as_json=as_json)
+
+
+def deliver(made: Generated, output: Path | None, about: Iterable[Fact], *, as_json: bool) -> None:
+    """Write the file, and print it or the facts about it; exits if the search was interrupted."""
+    from paramsearch.parameters.parameter_file import dumps, save
+
+    if output is not None and not made.kept:
+        save(made.file, output)
+    if as_json:
+        print(dumps(made.file), end="")
+    else:
+        show(about)
+    if made.interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def _resumable(path: Path, request: Request) -> ParameterFile:
+    """The file to continue from, which must be for the same problem."""
+    from paramsearch.parameters.parameter_file import load
+
+    if request.method != "search":
+        raise InvalidParameter(f"--resume continues a search; --method {request.method} has none")
+    file = load(path)
+    names = ("n", "max_value", "eps", "delta", "releases", "same_change", "honest", "dimension")
+    for name in names:
+        known = file.dimension if name == "dimension" else getattr(file.problem, name)
+        asked = getattr(request, name)
+        if known != asked:
+            raise InvalidParameter(
+                f"--resume: {path} has {name} = {known}, not {asked}; give the options it was made "
+                "with, or another --output"
+            )
+    return file
+
+
+def _as_good(old: ParameterFile, new: ParameterFile) -> bool:
+    """Whether the old file has no more messages, bits and error than the new one."""
+    return (
+        old.cost.noise_messages <= new.cost.noise_messages
+        and old.cost.bits_per_user <= new.cost.bits_per_user
+        and old.error.rmse <= new.error.rmse * (1 + _SAME_ERROR)
+    )
+
+
+def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> Generated:
+    """Keep the old file if its claim is proved again here; its own certificate is not trusted."""
+    from paramsearch.certification.certify import certify
+    from paramsearch.parameters.assembly import consistent
+
+    say("proving the old file")
+    try:
+        consistent(old)
+        certify(old, tier=tier, progress=say)
+    except AccountingError:
+        return made
+    return made if old.certificate is None else replace(made, file=old, useless=None, kept=True)
+
+
+def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
+    """The result in words."""
+    from paramsearch.parameters.words import claimed, error_of
+
+    file = made.file
+    certificate, cost, problem = file.certificate, file.cost, file.problem
+    assert certificate is not None
+    yield "certified", claimed(file), "bold green"
+    lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
+    scope = "all" if problem.releases == 1 else "each release"
+    bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
+    yield "delta", f"{bounds} at eps = {exactly(problem.eps)}"
+    yield (
+        "cost",
+        f"{cost.noise_messages:,.1f} noise messages in {scope}; {cost.messages_per_user:.6g} "
+        f"messages and {cost.bits_per_user:.6g} bits per user (n = {problem.n:,})",
+    )
+    yield "error", error_of(file)
+    sizes = sorted(len(entry.atom) for entry in file.atoms)
+    some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
+    atoms = f"{len(sizes)} atom{'s' * (len(sizes) > 1)} of {some} messages"
+    yield "noise", f"{atoms}, central eps {file.central.eps_central:.6g}"
+    if file.dimension > 1:
+        yield "message", f"a coordinate and a value: {cost.bits_per_message} bits"
+    if made.useless is not None:
+        moves = made.useless
+        rest = moves.listed - moves.proven
+        undecided = f"; {rest} undecided" if rest else ""
+        yield (
+            "optimum",
+            f"1% less of any one parameter breaks delta: proved for {moves.proven:,} of "
+            f"{moves.listed:,}{undecided}",
+        )
+    if len(made.ends) > 1:
+        best = min(made.ends)
+        others = ", ".join(f"+{100 * (end / best - 1):.2g}%" for end in sorted(made.ends)[1:])
+        yield "starts", f"{len(made.ends)} families ended within {others} of the best"
+    if made.kept:
+        yield "note", "nothing cheaper was found; the file is unchanged", "yellow"
+    if made.interrupted:
+        yield "note", "interrupted: this is the best so far; --resume continues from it", "yellow"
+    elif made.cut_short:
+        yield "note", "the budget ended the search; a larger one may give a cheaper file", "yellow"
+    yield "time", f"{seconds:.1f} s"
+    if output is not None:
+        yield "file", str(output)

@@ -1,0 +1,141 @@
+"""``paramsearch pareto``: the front of messages against error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accounting.base.enclosure import exactly
+from accounting.base.errors import InvalidParameter
+from paramsearch.cli import options
+from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.output import check_writable, print_json, progress
+from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
+
+if TYPE_CHECKING:
+    from paramsearch.parameters.parameter_file import ParameterFile
+
+_FRACTIONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
+"""Central fractions that are tried by default."""
+
+
+def pareto(
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
+    max_value: options.MaxValue,
+    fraction: Annotated[
+        list[float] | None,
+        typer.Option(help="A central fraction; may be repeated. [0.05 ... 0.99]"),
+    ] = None,
+    tries: Annotated[int, typer.Option(help="Number of families to try for each point.")] = 20,
+    seed: options.Seed = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for the parameter files.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the front: FILE.png, .svg or .pdf.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Trade messages for error: a certified file for each central fraction from 0.05 to 0.99."""
+    from paramsearch.generation.generate import generate
+    from paramsearch.parameters.parameter_file import save
+    from paramsearch.problem import Request
+    from paramsearch.search.central_noise import by_fraction
+
+    request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
+    fractions = sorted(set(fraction or _FRACTIONS))
+    if plot is not None:
+        check_writable(plot, "--plot", PLOT_SUFFIXES)
+    if output is not None and not output.is_dir():
+        raise InvalidParameter(f"--output {output} is not a folder; make it first")
+    for share in fractions:
+        by_fraction(share, eps)  # refuses a bad one before any work is done
+    files: list[ParameterFile] = []
+    interrupted = False
+    for i, share in enumerate(fractions):
+        try:
+            with progress(f"central fraction {share:g} ({i + 1} of {len(fractions)})") as say:
+                asked = replace(request, central_fraction=share)
+                # the file of one fraction is a good start for the next
+                made = generate(asked, resume=files[-1] if files else None, progress=say)
+        except KeyboardInterrupt:
+            interrupted = True
+            break
+        files.append(made.file)
+        if output is not None:
+            save(made.file, output / _name(made.file, share))
+        if made.interrupted:
+            interrupted = True
+            break
+    if not files:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    rows = [_row(share, file) for share, file in zip(fractions, files, strict=False)]
+    if plot is not None:
+        _draw(plot, files)
+    if as_json:
+        print_json(rows)
+    else:
+        print("fraction      RMSE  over central  noise messages  messages per user")
+        for row in rows:
+            print(
+                f"{row['central_fraction']:8.3g}  {row['rmse']:8.5g}  "
+                f"{row['rmse_over_central']:12.4g}  {row['noise_messages']:14,.1f}  "
+                f"{row['messages_per_user']:17.8g}"
+            )
+    if interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def _name(file: ParameterFile, fraction: float) -> str:
+    problem = file.problem
+    return f"{problem.max_value}-{problem.eps:g}-{problem.delta:g}-central-{exactly(fraction)}.json"
+
+
+def _row(fraction: float, file: ParameterFile) -> dict[str, float]:
+    return {
+        "central_fraction": fraction,
+        "rmse": file.error.rmse,
+        "rmse_over_central": file.error.rmse_over_central,
+        "noise_messages": file.cost.noise_messages,
+        "messages_per_user": file.cost.messages_per_user,
+        "bits_per_user": file.cost.bits_per_user,
+    }
+
+
+def _draw(path: Path, files: Sequence[ParameterFile]) -> None:
+    """Draw noise messages against the RMSE of the sum, both on logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    problem = files[0].problem
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.loglog(
+        [file.error.rmse for file in files],
+        [file.cost.noise_messages for file in files],
+        marker="o",
+        color="#0072b2",
+    )
+    for file in files:
+        share = file.central.eps_central / problem.eps
+        axes.annotate(
+            f"{share:.2f}",
+            (file.error.rmse, file.cost.noise_messages),
+            textcoords="offset points",
+            xytext=(6, 4),
+            fontsize=8,
+        )
+    axes.set_xlabel("RMSE of the sum")
+    axes.set_ylabel("noise messages of all users")
+    axes.set_title(
+        f"max_value {problem.max_value}, eps {exactly(problem.eps)}, delta {problem.delta!r}; "
+        "labels: central eps / eps",
+        fontsize=9,
+    )
+    axes.grid(True, which="both", alpha=0.25)
+    save_figure(figure, path)

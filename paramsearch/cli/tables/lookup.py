@@ -1,0 +1,109 @@
+"""``paramsearch lookup``: the cheapest file of a table that serves a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accounting.base.enclosure import at_most, exactly
+from paramsearch.cli import options
+from paramsearch.cli.output import Fact, check_writable, print_json, show
+
+if TYPE_CHECKING:
+    from paramsearch.tables.lookup import Found
+
+_ASKED = ("n", "eps", "delta", "max_value", "max_rmse", "objective")
+"""What a request can say; files of tables are for one release of numbers."""
+_SHOWN = 4
+"""Number of more expensive files with less error that are mentioned."""
+
+
+def lookup(
+    n: options.Users,
+    eps: options.Eps,
+    delta: options.Delta,
+    max_value: options.MaxValue,
+    table: options.TableFolder = None,
+    max_rmse: Annotated[
+        float | None, typer.Option(help="Allow at most this error of the sum.")
+    ] = None,
+    objective: options.Objective = "messages",
+    output: options.Output = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Find the cheapest certified file of a table that serves a request, for any number of users.
+
+    A file for a smaller eps or delta or for larger inputs also serves. Files are for one release.
+    """
+    from paramsearch.parameters.parameter_file import save
+    from paramsearch.tables.lookup import Query, Table
+
+    query = Query(
+        n=n, eps=eps, delta=delta, max_value=max_value, max_rmse=max_rmse, objective=objective
+    )
+    if output is not None:
+        check_writable(output, "--output")
+    found = Table.open(table).lookup(query)
+    file = found.file  # read and checked now, so that a damaged table is not an answer
+    if output is not None:
+        save(file, output)
+    if as_json:
+        print_json(_answer(found, output))
+    else:
+        show(_facts(found, output))
+
+
+def _answer(found: Found, output: Path | None) -> dict[str, Any]:
+    return {
+        "request": {name: getattr(found.query, name) for name in _ASKED},
+        "exact": found.exact,
+        "table_file": str(found.table.path / found.row.file),
+        "output": None if output is None else str(output),
+        "sha256": found.file.sha256,
+        "found": {key: value for key, value in asdict(found.row).items() if key != "sha256"},
+        "less_error": [asdict(row) for row in found.others],
+        "generate": found.command(),
+    }
+
+
+def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
+    row = found.row
+    made = f"({exactly(row.eps)}, {row.delta!r}) for one release of inputs up to {row.max_value:,}"
+    yield "certified", made, "bold green"
+    yield "request", _distance(found)
+    yield "delta", f"at most {at_most(row.delta_upper)} at eps = {exactly(row.eps)}"
+    yield (
+        "cost",
+        f"{row.noise_messages:,.1f} noise messages in all; {row.messages_per_user:.6g} messages "
+        f"and {row.bits_per_user:.6g} bits per user (n = {row.n:,})",
+    )
+    yield "error", f"RMSE {row.rmse:.6g} of the sum"
+    for other in found.others[:_SHOWN]:
+        yield (
+            "less error",
+            f"--max-rmse {at_most(other.rmse)}: {other.noise_messages:,.1f} noise messages",
+        )
+    if not found.exact and (command := found.command()) is not None:
+        yield "exactly that", f"{command} -o FILE"
+    yield "from", str(found.table.path / row.file)
+    if output is None:
+        yield "note", "add -o FILE for the parameter file"
+    else:
+        yield "file", str(output)
+
+
+def _distance(found: Found) -> str:
+    """In which ways the file is stricter than the request."""
+    row, query = found.row, found.query
+    parts = []
+    if row.eps < query.eps:
+        parts.append(f"eps {exactly(row.eps)} for {exactly(query.eps)}")
+    if row.delta < query.delta:
+        parts.append(f"delta {exactly(row.delta)} for {exactly(query.delta)}")
+    if row.max_value > query.max_value:
+        parts.append(f"max_value {row.max_value:,} for {query.max_value:,}")
+    return "stricter than asked: " + ", ".join(parts) if parts else "exactly what was asked for"
