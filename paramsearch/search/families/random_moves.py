@@ -88,6 +88,9 @@ def _refilled(draft: Draft, random_: random.Random) -> Draft | None:
     new = draft.changed({hub: own, **dict.fromkeys(own, ())})
     if new is None:
         return None
+    hubs = _hubs(new)  # some may be out of use now
+    if not hubs:
+        return new
     left = set(_inside(draft)) - set(_inside(new))
     nearest = {value: min(hubs, key=lambda other: abs(other + value)) for value in left}
     return new.changed({value: (other,) for value, other in nearest.items()})
