@@ -149,23 +149,21 @@ class Search:
 
         It is less exact when it is unlikely to cost less than ``give_up_ratio`` times that one.
         """
-        # a smaller problem with the same eps_central has the same slacks
-        target = self.target.at(draft.max_value)
-        model = NoiseModel(draft.family, target)
+        model = NoiseModel(draft.family, self.target.at(draft.max_value))
         self.tries += 1
         deadline = self.budget.at(1.0)
         if near is None:
             solution = optimize_noise(model, model.first_guess(), deadline=deadline)
-            return self._recorded(Candidate(draft, model, solution))
-        known = near.model.noise_by_value(near.solution.x)
-        solution = optimize_noise(
-            model,
-            model.adapted(known, near.model.needs_by_value()),
-            tolerance=2e-3,
-            steps=12,
-            give_up=near.solution.messages * give_up_ratio,
-            deadline=deadline,
-        )
+        else:
+            known = near.model.noise_by_value(near.solution.x)
+            solution = optimize_noise(
+                model,
+                model.adapted(known, near.model.needs_by_value()),
+                tolerance=2e-3,
+                steps=12,
+                give_up=near.solution.messages * give_up_ratio,
+                deadline=deadline,
+            )
         return self._recorded(Candidate(draft, model, solution))
 
     def _recorded(self, candidate: Candidate) -> Candidate:

@@ -86,24 +86,22 @@ class FamilyDraft:
     @cached_property
     def columns(self) -> Mapping[int, Column]:
         """The column c_v of every value in use, and of 0 and 1."""
-        column: dict[int, Column] = {0: {}, 1: {}}
-        for value, parts in self.parts.items():
-            entries = Counter({value: 1, -1: min(0, self.ones(value))})
-            for other in parts:
-                entries.subtract(column[other])
-            column[value] = {key: entry for key, entry in entries.items() if entry}
-        return column
+        return self._solved({value: {-1: min(0, self.ones(value))} for value in self.parts})
 
     @cached_property
     def influence(self) -> Mapping[int, Column]:
         """influence[v][u]: the multiple of a change of u's atom that enters the column of v."""
-        found: dict[int, Column] = {0: {}, 1: {}}
+        return self._solved({value: {} for value in self.parts})
+
+    def _solved(self, own: Mapping[int, Column]) -> Mapping[int, Column]:
+        """For every value: 1 for its own atom, plus ``own``, minus the columns of its parts."""
+        column: dict[int, Column] = {0: {}, 1: {}}
         for value, parts in self.parts.items():
-            entries = Counter({value: 1})
+            entries = Counter({value: 1, **own[value]})
             for other in parts:
-                entries.subtract(found[other])
-            found[value] = {key: entry for key, entry in entries.items() if entry}
-        return found
+                entries.subtract(column[other])
+            column[value] = {key: entry for key, entry in entries.items() if entry}
+        return column
 
     @cached_property
     def dependents(self) -> Mapping[int, frozenset[int]]:

@@ -91,17 +91,7 @@ class NoiseModel:
 
     def configuration(self, x: FloatArray) -> Configuration:
         """The noise for the evaluators."""
-        atoms = [
-            (elements, NegativeBinomial.from_mean(mean=float(mean), r=float(r)))
-            for elements, mean, r in zip(self.family.atoms, *np.exp(x), strict=True)
-        ]
-        problem = self.target.problem
-        return Configuration.of(
-            problem.max_value,
-            atoms,
-            eps_central=self.target.eps_central,
-            dimension=problem.dimension,
-        )
+        return self.proposal(x).configuration()
 
     def proposal(self, x: FloatArray) -> Proposal:
         """The noise as doubles, with the claim that it is meant to satisfy."""

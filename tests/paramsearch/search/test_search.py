@@ -1,4 +1,4 @@
-"""The search: drafts are families, programs have the optima they should, files are certified."""
+"""The search: drafts are families, programs reach their optima, files are certified."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_search_is_deterministic_and_beats_single_hubs() -> None:
 
 
 def test_two_parts_of_a_hub_come_in_one_move() -> None:
-    """{4, -8, 3, 1} for {4, -1 x 4}: the hub alone, or the 3 alone, makes it more expensive."""
+    """{4, -8, 3, 1} instead of {4, -1 x 4}: either part alone makes the atom more expensive."""
     draft = hubs.draft_from_hubs(target(10, 0.5), {8: (3,)})
     assert draft is not None
     assert draft.parts[4] == ()
@@ -198,7 +198,7 @@ def test_finished_files_are_certified_and_tight() -> None:
 
 
 def test_too_little_noise_is_repaired() -> None:
-    """Whatever the estimates said: half the noise becomes a certified file."""
+    """Starting from half the noise, whatever the estimates said, the file is certified."""
     model = NoiseModel(accounting.ones(2), target(2))
     x = optimize_noise(model, model.first_guess()).x - np.array([[0.7], [0.0]])
     file, _ = finish(model, x, request(2))
