@@ -1,15 +1,15 @@
-"""What ``paramsearch generate`` finds, and how long it takes, beside the paper's own parameters.
+"""What ``paramsearch generate`` finds and how long it takes, compared with the paper's parameters.
 
 eps = 1, delta = 1e-6; noise messages are 2 E[central] + sum of |s| E[D^s] of all users.  Every row
-is one run of the command in a process of its own, without the package's table.  Imports, search,
-proof of the file and proof that no single move helps are inside the time; the kernels are compiled
-before.  "paper" is the paper's analytic bound with the t' of the dominance program and the best
-split of the slack, computed here.
+is one run of the command in its own process, without the package's table.  The time includes
+imports, the search, the proof of the file and the proof that no single move helps, but not the
+compilation of kernels.  "paper" is the paper's analytic bound with the t' of the dominance program
+and the best split of the slack, computed here.
 
     python benchmarks/generate.py [--rows 1@0.9 2@0.9 ...] [--all] [--csv FILE] [--markdown FILE]
     python benchmarks/generate.py --csv FILE --rows --growth FILE.png
 
-Rows that the CSV file has already are not run again: a table of hours can be made in pieces.
+Rows that are already in the CSV file are not run again, so that a long table can be made in pieces.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ EPS, DELTA, N = 1.0, 1e-6, 1_000_000
 WITHIN = {(1, 0.9): 5, (2, 0.9): 5, (5, 0.9): 20, (10, 0.9): 40, (20, 0.9): 120, (50, 0.9): 300,
           (100, 0.9): 900, (200, 0.9): 1800, (50, 0.1): 180, (200, 0.1): 1200,
           (1000, 0.1): 3600}  # fmt: skip
-"""Seconds by (max_value, eps* / eps); half of them are the budget of the search."""
+"""Seconds allowed, by (max_value, eps* / eps); half of them are the budget of the search."""
 AT_MOST = {(1, 0.9): 601, (2, 0.9): 2_140, (5, 0.9): 5_580, (10, 0.9): 11_600, (20, 0.9): 28_300,
            (50, 0.9): 80_700, (100, 0.9): 190_000, (200, 0.9): 450_000, (50, 0.1): 22_500,
            (200, 0.1): 100_000}  # fmt: skip
-"""Noise messages to reach; without a number, a fiftieth of the paper's."""
+"""Most noise messages allowed, by (max_value, eps* / eps); otherwise a fiftieth of the paper's."""
 Key = tuple[int, float]
 
 
@@ -51,7 +51,7 @@ class Result:
     fraction: float
     paper: float
     found: float
-    useless_moves: str
+    proven_moves: str
     delta_upper: float
     seconds: float
 
@@ -69,10 +69,10 @@ def within(key: Key) -> float:
 
 
 def run(key: Key, keep: Path | None = None) -> Result:
-    """One run of the command; its file is kept in a folder if there is one."""
+    """Run the command once; copy its file to the folder ``keep`` if there is one."""
     max_value, fraction = key
     target = Target(Problem(n=N, eps=EPS, delta=DELTA, max_value=max_value), fraction * EPS)
-    usual = paper.noise_messages(target, paper.refined(target))
+    paper_messages = paper.noise_messages(target, paper.refined(target))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file.json"
         begun = time.perf_counter()
@@ -96,7 +96,7 @@ def run(key: Key, keep: Path | None = None) -> Result:
     ]
     moves = proved[0].split(";")[0] if proved else "not tried"
     upper = data["certificate"]["delta_upper"]
-    return Result(*key, usual, data["cost"]["noise_messages"], moves, upper, seconds)
+    return Result(*key, paper_messages, data["cost"]["noise_messages"], moves, upper, seconds)
 
 
 HEADER = ("max_value", "eps*/eps", "paper", "at most", "found", "found/at most", "paper/found",
@@ -112,7 +112,7 @@ def cells(result: Result) -> tuple[str, ...]:
         f"{result.found:.1f}",
         f"{result.found / result.most:.3f}",
         f"{result.paper / result.found:.0f}",
-        result.useless_moves,
+        result.proven_moves,
         f"{within(result.key):g}",
         f"{result.seconds:.1f}",
         f"{result.delta_upper:.6g}",
@@ -150,33 +150,35 @@ def write(path: Path, results: list[Result]) -> None:
 
 
 def growth(results: list[Result], plot: Path) -> None:
-    """Messages against max_value from 5 on, a fitted power, and the paper's max_value log^2."""
+    """Plot messages over max_value >= 5, with a fitted power and the paper's max_value log^2."""
     import numpy as np
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    colours = {0.9: "#0072b2", 0.1: "#009e73"}
+    colors = {0.9: "#0072b2", 0.1: "#009e73"}
     for fraction in sorted({result.fraction for result in results}, reverse=True):
         rows = [r for r in results if r.fraction == fraction and r.max_value >= 5]
         if len(rows) < 3:
             continue
         x = np.array([r.max_value for r in rows], float)
-        found, usual = (np.array([getattr(r, name) for r in rows]) for name in ("found", "paper"))
+        found, of_paper = (
+            np.array([getattr(r, name) for r in rows]) for name in ("found", "paper")
+        )
         power, level = np.polyfit(np.log(x), np.log(found), 1)
         square = np.polyfit(np.log(np.log2(x)), np.log(found / x), 1)[0]
         print(
             f"eps*/eps = {fraction:g}: messages ~ {math.exp(level):.4g} max_value^{power:.3f}, or "
             f"max_value log^{square:.2f}, for max_value {x[0]:g} to {x[-1]:g}"
         )
-        colour = colours.get(fraction)
+        color = colors.get(fraction)
         axes.loglog(
-            x, usual, "s--", color=colour, label=f"paper, program's t', ε*/ε = {fraction:g}"
+            x, of_paper, "s--", color=color, label=f"paper, program's t', ε*/ε = {fraction:g}"
         )
         shape = x * np.log2(x) ** 2
-        axes.loglog(x, usual[-1] * shape / shape[-1], ":", color=colour, alpha=0.6)
+        axes.loglog(x, of_paper[-1] * shape / shape[-1], ":", color=color, alpha=0.6)
         axes.loglog(
-            x, found, "o-", color=colour, label=f"found, ~ Δ^{power:.2f}, ε*/ε = {fraction:g}"
+            x, found, "o-", color=color, label=f"found, ~ Δ^{power:.2f}, ε*/ε = {fraction:g}"
         )
     axes.plot([], [], ":", color="#666666", label="Δ log² Δ, through the paper's last point")
     axes.set_xlabel("Δ (max_value)")

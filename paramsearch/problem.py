@@ -1,4 +1,4 @@
-"""What a person asks for: a problem, an error to allow, and how hard to search."""
+"""A request for parameters: a problem, the error to allow, and how hard to search."""
 
 from __future__ import annotations
 
@@ -13,42 +13,47 @@ from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES, Tier
 
 Objective = Literal["messages", "bits"]
-"""What is minimised: noise messages of all users, or bits of all users."""
+"""What is minimized: noise messages of all users, or bits of all users."""
 Method = Literal["search", "dominance", "theorem"]
 """Where parameters come from: a search, the paper's dominance program, or its theorem."""
 
 DEFAULT_TRIES = 80
-"""Families that a search tries."""
+"""Number of families that a search tries."""
 LARGEST_EPS = 100.0
 SMALLEST_DELTA = 1e-30
 MOST_SAME_RELEASES = 1_000_000
-"""Releases in which a user makes the same change."""
+"""Largest number of releases in which a user makes the same change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Problem):
-    """A problem to generate parameters for; checked when it is made.
+    """A problem to generate parameters for, and how; checked on construction.
 
     Args:
-        central_fraction: eps of the central noise as a fraction of the largest possible, by default
-            0.9.
-        max_rmse: The error of the sum to allow, instead of ``central_fraction``.
-        objective: What to minimise.
+        n, eps, delta, max_value, dimension, releases, same_change, honest: The problem; see
+            ``Problem``.
+        central_fraction: eps of the central noise as a fraction of the largest possible one; 0.9 if
+            neither this nor ``max_rmse`` is given.
+        max_rmse: Largest root mean square error of the sum, instead of ``central_fraction``.
+        objective: What to minimize.
         method: Where the parameters come from.
-        seed: Of the search.
-        tries: Families to try; fixes the result together with ``seed``.
-        budget: Seconds after which no further family is tried.
+        seed: Seed of the search.
+        tries: Number of families to try; determines the result together with ``seed``.
+        budget: Number of seconds after which no further family is tried.
         tier: How the result is proved.
-        cold: Do not start from the table that comes with this package.
-        settings: To be kept in the provenance of the file.
-
-    The other arguments are those of ``Problem``.
+        cold: Whether to ignore the package's own table when choosing a start.
+        settings: Further entries for the provenance of the file.
 
     Raises:
         InvalidParameter: If a number is outside its domain, or the arguments contradict each other.
 
-    >>> Request(n=1000, eps=1.0, delta=1e-6, max_value=5, central_fraction=0.5).tries
-    80
+    >>> request = Request(n=1000, eps=1.0, delta=1e-6, max_value=5, max_rmse=20.0)
+    >>> request.tries, request.objective
+    (80, 'messages')
+    >>> Request(n=1000, eps=1.0, delta=1e-6, max_value=5, tries=0)
+    Traceback (most recent call last):
+    ...
+    accounting.base.errors.InvalidParameter: tries = 0 must be at least 1
     """
 
     central_fraction: float | None = None

@@ -1,8 +1,8 @@
 """Stage 3: from estimates to a certified file.
 
 The noise of a candidate is scaled until rigorous bounds of its worst pairs meet delta, rounded to
-rationals with no less noise, and certified as a whole.  What rounding or another pair spoils is
-repaired by a little more noise.
+rationals with no less noise, and certified as a whole.  If rounding or another pair makes that
+fail, a little more noise is added.
 """
 
 from __future__ import annotations
@@ -23,45 +23,43 @@ from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.problem import Request
-from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.mean_scaling import MeanScaling, shifted_means
+from paramsearch.search.noise.noise_model import NoiseModel
 
-_MARGIN = 4e-4
-"""The bounds of the worst pairs come to lie this far below delta."""
-_GAP = 2e-4
-_ANY_MARGIN, _ANY_GAP = 4e-3, 1e-3
-"""The same for any sequence of changes, whose bound depends a little more on its grid."""
+_MARGIN, _GAP = 4e-4, 2e-4
+"""Relative distance between delta and the bounds of the worst pairs, and their relative gap."""
+_SEQUENCE_MARGIN, _SEQUENCE_GAP = 4e-3, 1e-3
+"""The same for arbitrary sequences of changes, whose bound depends a little more on its grid."""
 _MOST_PAIRS = 60
+"""Number of pairs that are bounded at once."""
 _REPAIRS = 8
-_REPAIR = 2e-4
-"""Relative increase of all means where a certificate missed delta by little."""
+_FIRST_REPAIR = 2e-4
+"""Increase of all log means when a certificate misses delta; it doubles with each attempt."""
 
 
-def finished(
-    model: Model, x: FloatArray, request: Request, progress: Progress = silent
+def finish(
+    model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
 ) -> tuple[ParameterFile, FloatArray]:
     """The certified file, and the noise in it as parameters of the model."""
     x = calibrated(model, x)
-    more = 0.0
+    increase = 0.0
     for attempt in range(_REPAIRS):
-        moved = x + np.array([[more], [0.0]])
+        raised = shifted_means(x, increase)
         try:
-            file = certify(proposed(model, moved, request), tier=request.tier, progress=progress)
-        except Violated:
-            more += _REPAIR * 2**attempt
-        except Undecided:
-            if attempt + 1 == _REPAIRS:
+            file = proposed_file(model, raised, request)
+            return certify(file, tier=request.tier, progress=progress), raised
+        except (Violated, Undecided) as error:
+            if attempt + 1 == _REPAIRS and isinstance(error, Undecided):
                 raise
-            more += _REPAIR * 2**attempt
-        else:
-            return file, moved
+            increase += _FIRST_REPAIR * 2**attempt
     raise Undecided(
         f"after {_REPAIRS} repairs delta = {model.target.problem.delta!r} is still missed; this "
         "problem defeats the estimates of the search: ask for a larger delta, or report it"
     )
 
 
-def proposed(model: Model, x: FloatArray, request: Request) -> ParameterFile:
-    """The deployable rationals, not certified."""
+def proposed_file(model: NoiseModel, x: FloatArray, request: Request) -> ParameterFile:
+    """The noise as deployable rationals, not certified."""
     return uncertified(
         model.proposal(x),
         releases=request.releases,
@@ -72,30 +70,33 @@ def proposed(model: Model, x: FloatArray, request: Request) -> ParameterFile:
     )
 
 
-def worst_bounds(
-    model: Model, x: FloatArray, pairs: IntArray | None, gap: float
+def pair_bounds(
+    model: NoiseModel, x: FloatArray, pairs: IntArray | None, gap: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Rigorous bounds of delta of some pairs, or all; the worst one to a relative gap."""
-    whole = Protocol(model.configuration(x))
-    workload = replace(model.workload, noises=whole.noises)
-    part = workload if pairs is None else workload.subset(pairs)
+    """Rigorous lower and upper bounds of delta for some pairs or all.
+
+    The worst pair is bounded to a relative ``gap``.
+    """
+    protocol = Protocol(model.configuration(x))
+    view_pairs = replace(model.view_pairs, noises=protocol.noises)
+    part = view_pairs if pairs is None else view_pairs.subset(pairs)
     found = evaluate(part, model.target.problem.eps, gap=gap)
     return found.lower, found.upper
 
 
-def calibrated(model: Model, x: FloatArray) -> FloatArray:
+def calibrated(model: NoiseModel, x: FloatArray) -> FloatArray:
     """All means scaled so that the upper bound of the worst pairs is just below delta.
 
-    Estimates choose the pairs; a look at all of them with rigorous bounds adds what they missed.
+    Estimates choose the pairs; rigorous bounds of all pairs add those that the estimates missed.
     """
     if model.target.problem.any_sequence:
-        return _scaled(model, x, lambda moved: _any_sequence(model, moved), _ANY_MARGIN)
+        return _scaled(model, x, lambda moved: _sequence_upper(model, moved), _SEQUENCE_MARGIN)
     excess = model.excess(x)
     pairs = np.argsort(-excess)[:_MOST_PAIRS]
     pairs = pairs[excess[pairs] > excess[pairs[0]] - 0.05]
     for _ in range(4):
-        x = _scaled(model, x, lambda moved: _of_pairs(model, moved, pairs), _MARGIN)
-        upper = worst_bounds(model, x, None, 0.01)[1]
+        x = _scaled(model, x, lambda moved: _worst_upper(model, moved, pairs), _MARGIN)
+        upper = pair_bounds(model, x, None, 0.01)[1]
         missed = np.setdiff1d(np.flatnonzero(upper > model.target.problem.delta), pairs)
         if not len(missed):
             break
@@ -103,30 +104,27 @@ def calibrated(model: Model, x: FloatArray) -> FloatArray:
     return x
 
 
-def _of_pairs(model: Model, x: FloatArray, pairs: IntArray) -> float:
-    return float(worst_bounds(model, x, pairs, _GAP)[1].max())
+def _worst_upper(model: NoiseModel, x: FloatArray, pairs: IntArray) -> float:
+    return float(pair_bounds(model, x, pairs, _GAP)[1].max())
 
 
-def _any_sequence(model: Model, x: FloatArray) -> float:
+def _sequence_upper(model: NoiseModel, x: FloatArray) -> float:
     problem = model.target.problem
-    one = Protocol(model.configuration(x)).view_pairs
-    return sequence_bounds(one, one, problem.eps, problem.releases, gap=_ANY_GAP).upper
+    one_release = Protocol(model.configuration(x)).view_pairs
+    return sequence_bounds(
+        one_release, one_release, problem.eps, problem.releases, gap=_SEQUENCE_GAP
+    ).upper
 
 
 def _scaled(
-    model: Model, x: FloatArray, bound: Callable[[FloatArray], float], margin: float
+    model: NoiseModel, x: FloatArray, upper: Callable[[FloatArray], float], margin: float
 ) -> FloatArray:
+    """All means scaled so that ``upper`` is below delta by about a relative ``margin``."""
     goal = math.log(model.target.problem.delta) + math.log1p(-margin)
-    slope = 15.0
-    last: tuple[float, float] | None = None
-    for _ in range(14):
-        missing = math.log(max(bound(x), 1e-300)) - goal
-        if -margin / 2 < missing <= 0:
-            break
-        if last is not None:
-            seen = (last[0] - missing) / last[1]
-            slope = seen if 1 < seen < 300 else slope
-        change = min(max((missing + margin / 8) / slope, -0.3), 0.3)
-        last = missing, change
-        x = x + np.array([[change], [0.0]])
-    return x
+    scaling = MeanScaling(
+        steps=14,
+        longest_step=0.3,
+        close=lambda excess: -margin / 2 < excess <= 0,
+        aim=-margin / 8,
+    )
+    return scaling.run(x, lambda moved: math.log(max(upper(moved), 1e-300)) - goal).x

@@ -1,8 +1,8 @@
-"""A proof that no listed move of one parameter helps.
+"""A proof that no single parameter of a file can be lowered.
 
-Listed are, for every atom, 1% less of p / (1 - p) at the same r, and 1% less of r at the same p:
-the moves of a single parameter that save messages.  A move is useless when some pair's divergence,
-bounded from below with all rounding errors, exceeds delta afterwards.
+For every atom two moves are listed, each of which saves messages: 1% less of p / (1 - p) at the
+same r, and 1% less of r at the same p.  A move is proven to violate delta when some pair's
+divergence after it, bounded from below with all rounding errors, exceeds delta.
 """
 
 from __future__ import annotations
@@ -17,79 +17,84 @@ from accounting.base.arrays import FloatArray
 from accounting.base.progress import Progress, silent
 from accounting.notary.notary import Notary
 from paramsearch.certification.certify import claimed
-from paramsearch.generation.finish import proposed, worst_bounds
+from paramsearch.generation.finish import pair_bounds, proposed_file
 from paramsearch.problem import Request
-from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.noise_model import NoiseModel
 
 _STEP = 0.01
 _LOG_STEP = math.log1p(-_STEP)
-_MOST_ANY = 12
-"""Releases times max_value, for moves against any sequence of changes: a proof each."""
+_LARGEST_SEQUENCES = 12
+"""Largest releases * max_value for arbitrary sequences of changes, where every move takes a proof
+of its own."""
+_NEAR, _MOST_NEAR = 0.3, 4000
+"""Pairs that may be the worst after a move: log delta within this of the worst, and how many."""
 _PAIRS = 4
+"""Number of pairs that are bounded for one move."""
 _GAP = 3e-4
 
 
 @dataclass(frozen=True)
-class Useless:
+class LocalOptimality:
     """``proven`` of the ``listed`` moves violate delta; the others are undecided."""
 
     listed: int
     proven: int
-    saving: float
-    """Relative saving of the most that an undecided move could save."""
+    largest_saving: float
+    """Largest share of the messages that an undecided move could save."""
 
 
-def useless_moves(
-    model: Model, x: FloatArray, request: Request, progress: Progress = silent
-) -> Useless | None:
-    """None where every single proof would take too long."""
-    target = model.target
-    if target.problem.any_sequence:
-        if target.problem.releases * target.problem.max_value > _MOST_ANY:
+def prove_local_optimality(
+    model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
+) -> LocalOptimality | None:
+    """Try all listed moves; None where the proofs would take too long."""
+    problem = model.target.problem
+    if problem.any_sequence:
+        if problem.releases * problem.max_value > _LARGEST_SEQUENCES:
             return None
-        return _counted(
-            model, x, lambda moved, *_: _any_sequence_breaks(model, moved, request), progress
+        return _count_proven(
+            model, x, lambda moved, *_: _violates_for_sequences(model, moved, request), progress
         )
     excess = model.excess(x)
-    near = np.flatnonzero(excess > excess.max() - 0.3)
-    near = near[np.argsort(-excess[near])][:4000]
+    near = np.flatnonzero(excess > excess.max() - _NEAR)
+    near = near[np.argsort(-excess[near])][:_MOST_NEAR]
     _, gradient = model.estimator.gradient(x, near)
 
-    def breaks(moved: FloatArray, atom: int, with_r: float) -> bool:
-        rise = _LOG_STEP * (gradient[:, 0, atom] + with_r * gradient[:, 1, atom])
+    def violates(moved: FloatArray, atom: int, lowers_r: float) -> bool:
+        rise = _LOG_STEP * (gradient[:, 0, atom] + lowers_r * gradient[:, 1, atom])
         pairs = near[np.argsort(-(excess[near] + rise))[:_PAIRS]]
-        lower, _ = worst_bounds(model, moved, pairs, _GAP)
-        return bool(lower.max() > target.problem.delta)
+        lower, _ = pair_bounds(model, moved, pairs, _GAP)
+        return bool(lower.max() > problem.delta)
 
-    return _counted(model, x, breaks, progress)
-
-
-def _any_sequence_breaks(model: Model, x: FloatArray, request: Request) -> bool:
-    """By the notary, whose lower bounds are of adaptive sequences."""
-    file = proposed(model, x, request)
-    notary = Notary(claimed(file), model.target.problem.releases)
-    found = notary.enclose(model.target.problem.eps, gap=1e-3, claim=model.target.problem.delta)
-    return found.enclosure.lower > model.target.problem.delta
+    return _count_proven(model, x, violates, progress)
 
 
-def _counted(
-    model: Model,
+def _violates_for_sequences(model: NoiseModel, x: FloatArray, request: Request) -> bool:
+    """Whether the notary proves a violation; its lower bounds hold for adaptive sequences."""
+    problem = model.target.problem
+    notary = Notary(claimed(proposed_file(model, x, request)), problem.releases)
+    found = notary.enclose(problem.eps, gap=1e-3, claim=problem.delta)
+    return found.enclosure.lower > problem.delta
+
+
+def _count_proven(
+    model: NoiseModel,
     x: FloatArray,
-    breaks: Callable[[FloatArray, int, float], bool],
-    progress: Progress = silent,
-) -> Useless:
+    violates: Callable[[FloatArray, int, float], bool],
+    progress: Progress,
+) -> LocalOptimality:
+    """Try both moves of every atom; ``violates`` takes the noise, the atom, and 1.0 if r falls."""
     listed = proven = 0
     saving = 0.0
     for atom in range(len(model.size)):
-        for with_r in (0.0, 1.0):
+        for lowers_r in (0.0, 1.0):
             moved = x.copy()
             moved[0, atom] += _LOG_STEP
-            moved[1, atom] += _LOG_STEP * with_r
+            moved[1, atom] += _LOG_STEP * lowers_r
             listed += 1
-            if breaks(moved, atom, with_r):
+            if violates(moved, atom, lowers_r):
                 proven += 1
             else:
-                less = model.size[atom] * np.exp(x[0, atom]) * _STEP
-                saving = max(saving, float(less / model.messages(x)))
-        progress(f"{proven:,} of {listed:,} moves are useless")
-    return Useless(listed, proven, saving)
+                saved = model.size[atom] * np.exp(x[0, atom]) * _STEP
+                saving = max(saving, float(saved / model.messages(x)))
+        progress(f"{proven:,} of {listed:,} moves are proven not to help")
+    return LocalOptimality(listed, proven, saving)

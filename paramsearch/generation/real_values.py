@@ -1,14 +1,14 @@
-"""Real values in [0, 1]: how fine to round, and how much of the error to spend on rounding.
+"""Real values in [0, 1]: how finely to round, and how much of the error to spend on rounding.
 
 A value is rounded at random to a multiple of 1 / max_value, which adds a variance of at most 1/4 in
-units of that step for each user, and the integers are summed.  In units of the values the mean
+units of that step for each user, and the integers are summed.  In units of the values, the mean
 squared error is at most
 
     n / (4 max_value^2) + (variance of DLap(eps* / max_value)) / max_value^2.
 
-For each max_value this fixes the largest central noise that an error allows; a coarser rounding
-means shorter messages, a finer one more of eps for the atoms and so fewer of them.  The paper takes
-max_value = ceil(eps/2 sqrt(n / zeta)).
+For each max_value this determines the largest central noise that an error allows.  Coarser rounding
+means shorter messages; finer rounding leaves more of eps for the atoms, so that they need fewer
+messages.  The paper takes max_value = ceil(eps/2 sqrt(n / zeta)).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from paramsearch.search.families import hub_families
 from paramsearch.search.target import Target
 
 _SMALL = 24
-"""Costs are foretold from problems of this max_value."""
+"""Largest max_value of the problems from which costs are predicted."""
 _GROWTH = 1.12
-"""Exponent with which the messages are taken to grow from there."""
-_MOST_SHARE = 0.99
-"""Of eps for the central noise."""
+"""Exponent of max_value with which messages are predicted to grow beyond that; rule of thumb."""
+_LARGEST_SHARE = 0.99
+"""Largest share of eps for the central noise."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """A choice; ``bits`` per user and ``messages`` of noise are foretold, not proved."""
+    """A choice of max_value; ``messages`` of noise and ``bits`` per user are predictions."""
 
     max_value: int
     eps_central: float
@@ -43,7 +43,7 @@ class Rounding:
     bits: float
 
     def error(self, n: int) -> tuple[float, float]:
-        """The variances of rounding (at most) and of the noise, in units of the values."""
+        """The variance of rounding (at most) and that of the noise, in units of the values."""
         step = self.eps_central / self.max_value
         noise = discrete_laplace_variance(step)
         return n / (4 * self.max_value**2), noise / self.max_value**2
@@ -53,7 +53,7 @@ class Rounding:
 class RealTarget:
     """The sum of values in [0, 1] with a mean squared error of at most ``mse``.
 
-    The max_value of the ``problem`` is that of the values, 1; it says nothing about the rounding.
+    The max_value of ``problem`` is not used.
     """
 
     problem: Problem
@@ -61,7 +61,8 @@ class RealTarget:
 
     @staticmethod
     def of(problem: Problem, *, zeta: float | None, max_rmse: float | None) -> RealTarget:
-        """``zeta`` allows the error of the Laplace mechanism with (1 - zeta) eps."""
+        """The target for a root mean square error, or for the error of the Laplace mechanism with
+        (1 - zeta) eps."""
         if (zeta is None) == (max_rmse is None):
             raise InvalidParameter("give either zeta or max rmse")
         if zeta is not None:
@@ -70,7 +71,7 @@ class RealTarget:
         return RealTarget(problem, positive("max rmse", max_rmse) ** 2)
 
     def eps_central(self, max_value: int) -> float:
-        """The smallest eps* that the error allows at this rounding; infinite if none does."""
+        """The smallest eps* that meets the error at this max_value; infinite if none does."""
         variance = self.mse * max_value**2 - self.problem.n / 4
         if variance <= 0:
             return math.inf
@@ -81,7 +82,7 @@ class RealTarget:
         problem = self.problem
 
         def too_coarse(max_value: int) -> bool:
-            return self.eps_central(max_value) > _MOST_SHARE * problem.eps
+            return self.eps_central(max_value) > _LARGEST_SHARE * problem.eps
 
         low, high = 0, 1
         while high <= LARGEST_VALUE and too_coarse(high):
@@ -101,12 +102,12 @@ class RealTarget:
                 high = middle
         return min(high, LARGEST_VALUE)
 
-    def foretold(self, max_value: int) -> Rounding:
-        """What a rounding will cost, from a small problem with the same slack."""
+    def predicted(self, max_value: int) -> Rounding:
+        """The predicted cost of a rounding, from a small problem with the same slack."""
         eps_central = self.eps_central(max_value)
         small = min(max_value, _SMALL)
         target = Target(replace(self.problem, max_value=small), eps_central)
-        messages = hub_families.foretold(target) * (max_value / small) ** _GROWTH
+        messages = hub_families.predicted_messages(target) * (max_value / small) ** _GROWTH
         alphabet = max_value + 2 + 2 * math.log(max_value)
         return Rounding(
             max_value,
@@ -116,21 +117,21 @@ class RealTarget:
         )
 
     def paper(self) -> int:
-        """ceil(eps/2 sqrt(n / zeta)) for the zeta that this error amounts to."""
+        """The paper's max_value, ceil(eps/2 sqrt(n / zeta)), for the zeta of this error."""
         zeta = 1 - math.sqrt(2 / self.mse) / self.problem.eps
         if zeta <= 0:
             raise InvalidParameter("the error is below that of the central Laplace mechanism")
         return math.ceil(self.problem.eps / 2 * math.sqrt(self.problem.n / zeta))
 
     def choose(self, progress: Progress = silent) -> Rounding:
-        """The rounding with the fewest bits per user, as foretold."""
+        """The rounding with the fewest predicted bits per user."""
         least = self.coarsest()
         sizes = {math.ceil(least * factor) for factor in (1.0, 1.03, 1.1, 1.25, 1.5, 2.0, 3.0)}
         for bits in range(1, 13):
             largest = (1 << bits) - 2 - math.ceil(2 * math.log(1 << bits))
-            sizes.add(largest)  # just before a message needs one bit more
+            sizes.add(largest)  # any larger one needs messages of one more bit
         found = []
         for size in sorted(size for size in sizes if least <= size <= LARGEST_VALUE):
-            found.append(self.foretold(size))
+            found.append(self.predicted(size))
             progress(f"max_value {size}: about {found[-1].bits:.4f} bits per user")
         return min(found, key=lambda choice: (choice.bits, choice.max_value))

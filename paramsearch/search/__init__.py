@@ -1,7 +1,7 @@
 """Which family of atoms, and how much noise on each?
 
-A reader follows the data: ``target`` (the problem) -> ``draft`` (a family in the making) ->
-``model`` (its cost and its divergences) -> ``local`` (the cheapest noise for one family) ->
-``moves`` and ``hubs`` (other families) -> ``engine`` (the search) -> ``finish`` (a certified file).
-Everything but ``finish`` works with estimates; nothing it says is trusted.
+A reader follows the data: ``target`` (what is searched for) -> ``families`` (drafts, hubs, moves)
+-> ``noise`` (the cheapest noise for one family) -> ``family_search`` (the search over families).
+``dominance`` and ``paper_parameters`` are the paper's own way.  Everything here works with
+estimates; ``paramsearch.generation`` proves the result.
 """

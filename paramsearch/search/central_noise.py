@@ -1,4 +1,4 @@
-"""The central noise of a target: from a fraction of what eps allows, or from an error."""
+"""The central noise of a target: from a fraction of the largest possible eps*, or from an error."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import positive, real
 
-_LONGEST = 4_000_000
+_MOST_LOSSES = 4_000_000
+"""Largest number of distinct losses of all changes together, which bounds the memory."""
 _FINEST = 400
-"""Of max_value: the loss of the Discrete Laplace mechanism hardly depends on it beyond."""
+"""Largest max_value computed with: the Discrete Laplace loss hardly changes beyond it."""
 
 
 def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -> float:
-    """About the largest eps* at which the Discrete Laplace mechanism alone is (eps, delta/2)-DP for
-    this many changes by max_value at once."""
-    if changes <= 2:  # what delta adds to eps / changes is hardly anything
+    """Approximately the largest eps* at which the Discrete Laplace mechanism alone is
+    (eps, delta/2)-DP for this many simultaneous changes by max_value."""
+    if changes <= 2:  # delta allows hardly more than eps / changes
         return eps / changes
-    top = max(1, min(max_value, _FINEST, _LONGEST // changes))
+    top = max(1, min(max_value, _FINEST, _MOST_LOSSES // changes))
     low, high = eps / changes, eps
     for _ in range(40):
         middle = (low + high) / 2
@@ -31,6 +32,7 @@ def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -
 
 
 def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
+    """delta of the Discrete Laplace mechanism with eps* = ``central`` for all changes together."""
     step = central / top
     q = math.exp(-step)
     weight = np.exp(-step * np.arange(top + 1)) * (1 - q) / (1 + q)
@@ -43,7 +45,11 @@ def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
 
 
 def by_fraction(fraction: float, largest: float) -> float:
-    """eps* as a fraction of the largest."""
+    """eps* as a fraction of the largest possible one.
+
+    Raises:
+        InvalidParameter: If the fraction is not strictly between 0 and 1.
+    """
     share = real("central fraction", fraction)
     if not 0 < share < 1:
         raise InvalidParameter(
@@ -54,15 +60,20 @@ def by_fraction(fraction: float, largest: float) -> float:
 
 
 def by_rmse(max_rmse: float, max_value: int, largest: float, honest: float = 1.0) -> float:
-    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error, where
-    everybody adds so much that the fraction ``honest`` suffices."""
+    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error.
+
+    Every user adds enough noise for the fraction ``honest`` of the users to suffice.
+
+    Raises:
+        InvalidParameter: If eps does not allow so small an error.
+    """
     rmse = positive("max rmse", max_rmse) * math.sqrt(honest)
     central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
     if central >= 0.999 * largest:
         least = 1 / (math.sqrt(2 * honest) * math.sinh(largest / (2 * max_value)))
         raise InvalidParameter(
             f"max rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
-            f"{least:.6g} at this eps, and the atoms need a part of eps; allow {1.01 * least:.4g} "
-            "at least, or raise eps"
+            f"{least:.6g} at this eps, and the atoms need a part of eps; allow at least "
+            f"{1.01 * least:.4g}, or raise eps"
         )
     return central

@@ -1,4 +1,4 @@
-"""The numba kernel of the dominance program: a pass over all pairs of columns."""
+"""The numba kernel of the dominance program: one pass over all pairs of columns."""
 
 from __future__ import annotations
 
@@ -12,47 +12,50 @@ from accounting.base.jit import kernel
 
 @kernel
 def weigh_pairs(
-    pointer: IntArray,
-    index: IntArray,
+    start: IntArray,
+    atom: IntArray,
     entry: FloatArray,
-    u: FloatArray,
+    inverse_t: FloatArray,
     sharpness: float,
     reference: float,
-    begin: int,
+    first: int,
     end: int,
     gradient: FloatArray,
-    found: FloatArray,
+    totals: FloatArray,
 ) -> None:
-    """Over the pairs k < j with j in begin..end: T = sum of |c_j - c_k|_s u_s, and
+    """Sum the weights of the pairs k < j of columns, for j in first..end-1.
 
-    found = (sum of e^{sharpness (T - reference)}, largest T),
-    gradient_s += that weight times |c_j - c_k|_s.
+    The nonzero entries of column j are entry[i] at atom[i], for start[j] <= i < start[j + 1].
+    With T = sum of |c_j - c_k|_s inverse_t_s and the weight e^{sharpness (T - reference)},
 
-    With c_j spread out and its own sum known, a pair costs as much as c_k has entries.
+    totals = (sum of weights, largest T),
+    gradient_s += weight * |c_j - c_k|_s.
+
+    With c_j as a dense vector and its own T known, the work for a pair is the entries of c_k.
     """
-    spread = np.zeros(u.size)
+    column_j = np.zeros(inverse_t.size)
     total, largest = 0.0, 0.0
-    for j in range(begin, end):
-        own = 0.0
-        for at in range(pointer[j], pointer[j + 1]):
-            spread[index[at]] = entry[at]
-            own += abs(entry[at]) * u[index[at]]
-        of_j = 0.0
+    for j in range(first, end):
+        t_of_j = 0.0
+        for at in range(start[j], start[j + 1]):
+            column_j[atom[at]] = entry[at]
+            t_of_j += abs(entry[at]) * inverse_t[atom[at]]
+        weight_of_j = 0.0
         for k in range(j):
-            both = own
-            for at in range(pointer[k], pointer[k + 1]):
-                mine = spread[index[at]]
-                both += (abs(mine - entry[at]) - abs(mine)) * u[index[at]]
-            largest = max(largest, both)
-            exponent = sharpness * (both - reference)
-            if exponent > -25.0:
+            t = t_of_j
+            for at in range(start[k], start[k + 1]):
+                entry_of_j = column_j[atom[at]]
+                t += (abs(entry_of_j - entry[at]) - abs(entry_of_j)) * inverse_t[atom[at]]
+            largest = max(largest, t)
+            exponent = sharpness * (t - reference)
+            if exponent > -25.0:  # smaller weights are negligible: e^-25 is about 1e-11
                 weight = math.exp(exponent)
-                of_j += weight
-                for at in range(pointer[k], pointer[k + 1]):
-                    mine = spread[index[at]]
-                    gradient[index[at]] += weight * (abs(mine - entry[at]) - abs(mine))
-        total += of_j
-        for at in range(pointer[j], pointer[j + 1]):
-            gradient[index[at]] += of_j * abs(entry[at])
-            spread[index[at]] = 0.0
-    found[0], found[1] = total, largest
+                weight_of_j += weight
+                for at in range(start[k], start[k + 1]):
+                    entry_of_j = column_j[atom[at]]
+                    gradient[atom[at]] += weight * (abs(entry_of_j - entry[at]) - abs(entry_of_j))
+        total += weight_of_j
+        for at in range(start[j], start[j + 1]):
+            gradient[atom[at]] += weight_of_j * abs(entry[at])
+            column_j[atom[at]] = 0.0
+    totals[0], totals[1] = total, largest

@@ -1,8 +1,9 @@
 """The search over families: hubs first, then the parts of single atoms.
 
 Hubs are tried at a smaller max_value first, where a try takes a fraction of a second; the best ones
-are scaled up.  Then single atoms change their parts as long as that pays, and hubs move again.  The
-search is deterministic for a seed and a number of tries; a budget in seconds cuts it short.
+are scaled up.  Then single atoms change their parts as long as that pays, and hubs change again at
+random.  The search is deterministic for a seed and a number of tries; a budget in seconds cuts it
+short.
 """
 
 from __future__ import annotations
@@ -15,56 +16,57 @@ from dataclasses import dataclass, field
 
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
-from accounting.model.family import hubs as hub_family
-from paramsearch.search.families import hub_families as shapes
-from paramsearch.search.families.atom_moves import Move, foretell
-from paramsearch.search.families.family_draft import Draft, Parts
+from accounting.model.family import hubs as evenly_spaced_hubs
+from paramsearch.search.families import hub_families
+from paramsearch.search.families.atom_moves import Move, predicted_gains
+from paramsearch.search.families.family_draft import DraftKey, FamilyDraft, Parts
 from paramsearch.search.families.hub_families import Hubs
-from paramsearch.search.families.random_moves import shaken
-from paramsearch.search.noise.noise_model import Model, Noise
-from paramsearch.search.noise.noise_optimizer import Solution, minimise
+from paramsearch.search.families.random_moves import random_move
+from paramsearch.search.noise.noise_model import NoiseByValue, NoiseModel
+from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
 from paramsearch.search.target import Target
 
 _SMALL = 48
-"""Shapes of larger problems are looked for at this max_value or a little below."""
-_RISE = 3.2
-"""The next larger max_value has at most this ratio."""
-_WORTH = 2e-4
-"""Relative gain that is worth a move."""
-_SPACED, _SHAPES, _MOVING, _SHAKING = 0.25, 0.6, 0.8, 0.95
-"""Shares of the budget at which these stages end."""
-_NEAR = 1.01
-"""A shaken candidate within this ratio of the best is worth moving."""
+"""Largest max_value at which hubs are tried without trying them at a smaller one first."""
+_LARGEST_RATIO = 3.2
+"""Largest ratio of one max_value at which hubs are tried and the one before."""
+_WORTHWHILE_GAIN = 2e-4
+"""Relative gain from which a move is worthwhile."""
+_SPACED_UNTIL, _HUBS_UNTIL, _ATOMS_UNTIL, _RANDOM_UNTIL = 0.25, 0.6, 0.8, 0.95
+"""Shares of the budget in seconds at which the four stages of a search end."""
+_PROMISING_HUBS = 1.08
+"""New hubs within this ratio of the best price are worth improving their atoms."""
+_PROMISING_MOVE = 1.01
+"""A randomly changed candidate within this ratio of the best price is worth improving."""
 _KEPT = 3
-"""Shapes that are taken to a larger max_value."""
+"""Number of the best hubs that go on to a larger max_value or to the improvement of atoms."""
 _HOPELESS = 8
-"""So many shapes that are too large are enough to give up."""
+"""Number of hubs in a row at the beginning that may be too large before the search gives up."""
 _PATIENCE = 12
-"""Single moves in a row that may fail."""
-_PROMISING = 1.08
-"""A shape within this ratio of the best is worth moving its atoms."""
+"""Number of single moves in a row that may fail.  These constants are rules of thumb."""
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A family with its best noise."""
 
-    draft: Draft
-    model: Model
+    draft: FamilyDraft
+    model: NoiseModel
     solution: Solution
 
     @property
     def price(self) -> float:
+        """What the target minimizes."""
         alphabet = len(self.model.family.values)
         return self.model.target.price(self.solution.messages, alphabet)
 
 
 @dataclass(frozen=True)
 class Start:
-    """A family to begin from, with the noise it had in a problem near by."""
+    """A family to begin with, and the noise it had in a similar problem."""
 
-    draft: Draft
-    noise: Noise
+    draft: FamilyDraft
+    noise: NoiseByValue
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Budget:
     begun: float = field(default_factory=time.monotonic)
 
     def at(self, share: float) -> float:
+        """Time of the monotonic clock when this share of the seconds has passed."""
         return self.begun + share * self.seconds
 
     def spent(self, share: float = 1.0) -> bool:
@@ -83,7 +86,13 @@ class Budget:
 
 
 class Search:
-    """One run; ``best`` is the cheapest candidate for the target so far, if there is one."""
+    """One search.
+
+    Attributes:
+        best: The cheapest candidate for the target so far, if there is one.
+        tries: Number of families tried so far.
+        prices: Prices that different starts reached in ``run``, before random changes.
+    """
 
     def __init__(
         self,
@@ -97,72 +106,75 @@ class Search:
         self.random = random.Random(seed)
         self.best: Candidate | None = None
         self.tries = 0
-        self.ends: list[float] = []
+        self.prices: list[float] = []
 
     def run(self, start: Start | None = None) -> Candidate:
-        """From shapes that this run looks for by itself, and from ``start``."""
-        found = [] if start is None else [self.begin(start)]
+        """Search from this class's own hubs, and from ``start``."""
+        found = [] if start is None else [self.solve_start(start)]
         top = self.target.problem.max_value
         if top > 8:
-            with suppress(TooLarge):  # another shape may do
-                spaced = self.solve(Draft.from_family(hub_family(top)))
-                found.append(self.move(spaced, until=_SPACED, patience=1))
+            with suppress(TooLarge):  # other hubs may do
+                spaced = self.solve(FamilyDraft.from_family(evenly_spaced_hubs(top)))
+                found.append(self.improve_atoms(spaced, until=_SPACED_UNTIL, patience=1))
         try:
-            found += self.shapes()
+            found += self.search_hubs()
         except TooLarge:
             if not found:
                 raise
         found.sort(key=lambda candidate: candidate.price)
         for candidate in found[:_KEPT]:
-            self.ends.append(self.move(candidate).price)
-            if self.budget.spent(_MOVING):
+            self.prices.append(self.improve_atoms(candidate).price)
+            if self.budget.spent(_ATOMS_UNTIL):
                 break
-        self.shake()
+        self.change_randomly()
         assert self.best is not None
         return self.best
 
-    def near(self, start: Start) -> Candidate:
-        """Only from ``start``: its family, and changes of single atoms."""
-        return self.move(self.begin(start))
+    def refine(self, start: Start) -> Candidate:
+        """Search only from ``start``, and only change single atoms."""
+        return self.improve_atoms(self.solve_start(start))
 
-    def begin(self, start: Start) -> Candidate:
-        """The best noise for the family, from the noise it had."""
-        model = Model(start.draft.family, self.target)
+    def solve_start(self, start: Start) -> Candidate:
+        """The best noise for the family of ``start``, beginning with the noise it had."""
+        model = NoiseModel(start.draft.family, self.target)
         self.tries += 1
-        x = model.start(start.noise, model.needs())
-        solution = minimise(model, x, deadline=self.budget.at(1.0))
-        return self._seen(Candidate(start.draft, model, solution))
+        x = model.adapted(start.noise, model.needs_by_value())
+        solution = optimize_noise(model, x, deadline=self.budget.at(1.0))
+        return self._recorded(Candidate(start.draft, model, solution))
 
-    def solve(self, draft: Draft, near: Candidate | None = None, *, room: float = 1.0) -> Candidate:
-        """The best noise for a family, from the noise of a family near it; less exact where it will
-        hardly cost less than ``room`` times that one."""
-        # a smaller problem with the same eps_central has the same slacks
-        target = self.target.at(draft.max_value)
-        model = Model(draft.family, target)
+    def solve(
+        self, draft: FamilyDraft, near: Candidate | None = None, *, give_up_ratio: float = 1.0
+    ) -> Candidate:
+        """The best noise for a family, beginning with the noise of the similar family ``near``.
+
+        It is less exact when it is unlikely to cost less than ``give_up_ratio`` times that one.
+        """
+        model = NoiseModel(draft.family, self.target.at(draft.max_value))
         self.tries += 1
+        deadline = self.budget.at(1.0)
         if near is None:
-            solution = minimise(model, model.start(), deadline=self.budget.at(1.0))
-            return self._seen(Candidate(draft, model, solution))
-        x = model.start(near.model.noise(near.solution.x), near.model.needs())
-        solution = minimise(
-            model,
-            x,
-            tolerance=2e-3,
-            steps=12,
-            give_up=near.solution.messages * room,
-            deadline=self.budget.at(1.0),
-        )
-        return self._seen(Candidate(draft, model, solution))
+            solution = optimize_noise(model, model.first_guess(), deadline=deadline)
+        else:
+            known = near.model.noise_by_value(near.solution.x)
+            solution = optimize_noise(
+                model,
+                model.adapted(known, near.model.needs_by_value()),
+                tolerance=2e-3,
+                steps=12,
+                give_up=near.solution.messages * give_up_ratio,
+                deadline=deadline,
+            )
+        return self._recorded(Candidate(draft, model, solution))
 
-    def _seen(self, candidate: Candidate) -> Candidate:
+    def _recorded(self, candidate: Candidate) -> Candidate:
         if candidate.draft.max_value == self.target.problem.max_value and (
             self.best is None or candidate.price < self.best.price
         ):
             self.best = candidate
         return candidate
 
-    def tell(self, stage: str, found: Candidate) -> None:
-        """One line about the best candidate of a stage, for whoever waits."""
+    def report(self, stage: str, found: Candidate) -> None:
+        """Report the best candidate of a stage as one line of progress."""
         hubs = sorted(value for value in found.draft.parts if value < 0)[::-1]
         shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
         scale = f" at max_value {found.draft.max_value}" if stage == "shapes" else ""
@@ -170,81 +182,87 @@ class Search:
         messages = found.solution.messages * found.model.target.problem.dimension
         self.progress(f"{stage}{scale}: {messages:,.0f} messages, {family}")
 
-    def shapes(self) -> list[Candidate]:
-        """The best few shapes, best first."""
+    def search_hubs(self) -> list[Candidate]:
+        """The candidates with the best few hubs, best first."""
         levels = [self.target.problem.max_value]
         while levels[0] > _SMALL:
-            levels.insert(0, math.ceil(levels[0] / max(2, min(_RISE, levels[0] / _SMALL))))
+            ratio = max(2, min(_LARGEST_RATIO, levels[0] / _SMALL))
+            levels.insert(0, math.ceil(levels[0] / ratio))
         tries, found = self.budget.tries, list[tuple[Candidate, Hubs]]()
         for i, top in enumerate(levels):
-            until = _SPACED + (_SHAPES - _SPACED) * (i + 1) / len(levels)
-            starts = [shapes.first(self.target.at(top))]
+            until = _SPACED_UNTIL + (_HUBS_UNTIL - _SPACED_UNTIL) * (i + 1) / len(levels)
+            starts = [hub_families.usual_hubs(self.target.at(top))]
             if found:
-                starts = [shapes.scaled(hubs, top / levels[i - 1]) for _, hubs in found[:_KEPT]]
+                ratio = top / levels[i - 1]
+                starts = [hub_families.rescaled(hubs, ratio) for _, hubs in found[:_KEPT]]
             elif top > 5:
-                starts += shapes.cored(top) + shapes.single(top)
-            found = self._climb(starts, top, tries, until)
+                starts += hub_families.hubs_sharing_a_value(top) + hub_families.single_hubs(top)
+            found = self._search_hubs_at(top, starts, tries, until)
             tries = max(3, tries // 8)
         return [candidate for candidate, _ in found[:_KEPT]]
 
-    def _climb(
-        self, starts: list[Hubs], top: int, tries: int, share: float
+    def _search_hubs_at(
+        self, top: int, starts: list[Hubs], tries: int, until: float
     ) -> list[tuple[Candidate, Hubs]]:
-        """Random changes of the best hubs at one max_value; the best candidates, best first."""
+        """Try ``starts`` and random changes of the best hubs at one max_value.
+
+        Returns all candidates with their hubs, best first.
+        """
         target = self.target.at(top)
         found: list[tuple[Candidate, Hubs]] = []
-        seen: set[tuple[tuple[int, Parts], ...]] = set()
+        seen: set[DraftKey] = set()
         waiting = list(starts)
         while waiting or (found and len(seen) < tries):
-            if found and self.budget.spent(share):
+            if found and self.budget.spent(until):
                 break
             near = None
             if waiting:
                 hubs = waiting.pop(0)
             else:
-                place = min(int(self.random.expovariate(0.7)), len(found) - 1)
-                near, hubs = found[place]
-                hubs = shapes.mutated(hubs, top, self.random)
-            draft = shapes.draft(target, hubs)
+                rank = min(int(self.random.expovariate(0.7)), len(found) - 1)
+                near, hubs = found[rank]
+                hubs = hub_families.randomly_changed(hubs, top, self.random)
+            draft = hub_families.draft_from_hubs(target, hubs)
             if draft is None:
                 continue
-            key = draft.key
-            if key in seen:
-                tries -= 1  # small problems have few shapes
+            if draft.key in seen:
+                tries -= 1  # small problems have few families
                 continue
-            seen.add(key)
+            seen.add(draft.key)
             try:
-                candidate = self.solve(draft, near, room=_PROMISING)
+                candidate = self.solve(draft, near, give_up_ratio=_PROMISING_HUBS)
             except TooLarge:
                 if not found and (not waiting or len(seen) >= _HOPELESS):
                     raise
                 continue
-            if not found or candidate.price < _PROMISING * found[0][0].price:
-                candidate = self.move(candidate, until=share, patience=1)
-            found.append((candidate, shapes.inside(candidate.draft)))
+            if not found or candidate.price < _PROMISING_HUBS * found[0][0].price:
+                candidate = self.improve_atoms(candidate, until=until, patience=1)
+            found.append((candidate, hub_families.hubs_of(candidate.draft)))
             found.sort(key=lambda entry: entry[0].price)
-            self.tell("shapes", found[0][0])
+            self.report("shapes", found[0][0])
         return found
 
-    def move(
-        self, candidate: Candidate, *, until: float = _MOVING, patience: int = _PATIENCE
+    def improve_atoms(
+        self, candidate: Candidate, *, until: float = _ATOMS_UNTIL, patience: int = _PATIENCE
     ) -> Candidate:
-        """Change the parts of single atoms as long as it pays: many at once, then fewer; until so
-        many single ones in a row did not."""
+        """Change the parts of single atoms as long as it pays.
+
+        Many atoms change at once, then fewer; it ends when ``patience`` single moves in a row fail.
+        """
         failed = 0
         tabu: set[tuple[int, Parts, Parts]] = set()
         best = candidate
         portion = 1.0
         while failed < patience and not self.budget.spent(until):
-            moves = self._promising(best, tabu)
+            moves = self._promising_moves(best, tabu)
             if not moves:
                 break
             count = max(1, int(len(moves) * portion))
             while True:
-                better = self._moved(best, moves[:count])
+                better = self._improved(best, moves[:count])
                 if better is not None:
                     best, portion = better, min(1.0, 2 * count / len(moves))
-                    self.tell("atoms", best)
+                    self.report("atoms", best)
                     failed = 0
                     break
                 if count == 1:
@@ -255,36 +273,18 @@ class Search:
                 count //= 3 if count > 3 else 2
         return best
 
-    def shake(self) -> None:
-        """Random larger changes of the best candidate, moved on where they look good."""
-        seen: set[tuple[tuple[int, Parts], ...]] = set()
-        for _ in range(self.budget.tries):
-            best = self.best
-            if best is None or self.budget.spent(_SHAKING):
-                return
-            draft = shaken(best.draft, self.random)
-            if draft is None or draft.key in seen:
-                continue
-            seen.add(draft.key)
-            try:
-                found = self.solve(draft, best)
-            except TooLarge:
-                continue
-            if found.price < best.price * _NEAR:
-                self.move(found, until=_SHAKING)
-            self.tell("hubs", self.best or best)
-
-    def _promising(self, best: Candidate, tabu: set[tuple[int, Parts, Parts]]) -> list[Move]:
-        """Per value the best move that is foretold to pay."""
+    def _promising_moves(self, best: Candidate, tabu: set[tuple[int, Parts, Parts]]) -> list[Move]:
+        """The best move of each value, if it is predicted to be worthwhile."""
         found: dict[int, Move] = {}
-        for move in foretell(best.draft, best.model, best.solution):
-            if move.gain > -_WORTH * best.solution.messages:
+        for move in predicted_gains(best.draft, best.model, best.solution):
+            if move.gain > -_WORTHWHILE_GAIN * best.solution.messages:
                 break
             if (move.value, best.draft.parts[move.value], move.parts) not in tabu:
                 found.setdefault(move.value, move)
         return list(found.values())
 
-    def _moved(self, best: Candidate, moves: list[Move]) -> Candidate | None:
+    def _improved(self, best: Candidate, moves: list[Move]) -> Candidate | None:
+        """The candidate after all these moves, if it is better."""
         draft = best.draft.changed({move.value: move.parts for move in moves})
         if draft is None:
             return None
@@ -292,4 +292,23 @@ class Search:
             candidate = self.solve(draft, best)
         except TooLarge:
             return None
-        return candidate if candidate.price < best.price * (1 - _WORTH) else None
+        return candidate if candidate.price < best.price * (1 - _WORTHWHILE_GAIN) else None
+
+    def change_randomly(self) -> None:
+        """Make random larger changes of the best candidate, and improve those that look good."""
+        seen: set[DraftKey] = set()
+        for _ in range(self.budget.tries):
+            best = self.best
+            if best is None or self.budget.spent(_RANDOM_UNTIL):
+                return
+            draft = random_move(best.draft, self.random)
+            if draft is None or draft.key in seen:
+                continue
+            seen.add(draft.key)
+            try:
+                found = self.solve(draft, best)
+            except TooLarge:
+                continue
+            if found.price < best.price * _PROMISING_MOVE:
+                self.improve_atoms(found, until=_RANDOM_UNTIL)
+            self.report("hubs", self.best or best)

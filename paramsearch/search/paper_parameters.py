@@ -1,4 +1,4 @@
-"""The paper's own parameters, to compare with: its theorem, and its theorem with the program's t'.
+"""The paper's own parameters, for comparison: its theorem, alone or with the program's t'.
 
 Ghazi, Kumar, Manurangsi, Pagh, Sinha (ICML 2021), thm:main-dp-opt and its remark: with eps - eps* =
 eps_1 + eps_2, delta = delta_1 + delta_2 and the family {m, -ceil(m/2), -floor(m/2)},
@@ -30,14 +30,14 @@ _halves = cache(halves)
 
 
 def theorem(target: Target) -> Proposal:
-    """The analytic parameters; the slack is split in halves."""
-    family = _halves(_single(target).problem.max_value)
+    """The analytic parameters, with the slack split into halves."""
+    family = _family(target)
     top = target.problem.max_value
     gamma = top * math.ceil(1 + math.log2(top))
     t = np.array([math.ceil(gamma / max(map(abs, elements))) for elements in family.atoms])
     slack = min(1.0, target.problem.eps - target.eps_central)
     half = slack / 2 if top > 1 else slack
-    return _proposal(target, family, 2.0 * t, half, half)
+    return _proposal(target, family, 2.0 * t, eps_1=half, eps_2=half)
 
 
 def refined(
@@ -45,11 +45,14 @@ def refined(
     progress: Progress = silent,
     t_prime: FloatArray | None = None,
 ) -> Proposal:
-    """The same with t' from the dominance program and the best split of the slack."""
-    family = _halves(_single(target).problem.max_value)
+    """The theorem's parameters with t' from the dominance program and the best split of the slack.
+
+    ``t_prime`` is computed if it is not given.
+    """
+    family = _family(target)
     slack = target.problem.eps - target.eps_central
     if target.problem.max_value == 1:
-        return _proposal(target, family, np.zeros(1), slack, 0.0)
+        return _proposal(target, family, np.zeros(1), eps_1=slack, eps_2=0.0)
     if t_prime is None:
         t_prime = dominance(family, progress=progress).t_prime
     cost = _split_cost(target, family, t_prime, slack)
@@ -58,17 +61,17 @@ def refined(
         first, second = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, second) if cost(first) < cost(second) else (first, high)
     share = (low + high) / 2
-    return _proposal(target, family, t_prime, share * slack, (1 - share) * slack)
+    return _proposal(target, family, t_prime, eps_1=share * slack, eps_2=(1 - share) * slack)
 
 
-def _single(target: Target) -> Target:
+def _family(target: Target) -> Family:
     if target.problem.releases > 1:
         raise InvalidParameter("the paper's parameters are for one release; use --method search")
-    return target
+    return _halves(target.problem.max_value)
 
 
 def _proposal(
-    target: Target, family: Family, t_prime: FloatArray, eps_1: float, eps_2: float
+    target: Target, family: Family, t_prime: FloatArray, *, eps_1: float, eps_2: float
 ) -> Proposal:
     problem = target.problem
     top = problem.max_value
@@ -101,9 +104,9 @@ def _split_cost(
     target: Target, family: Family, t_prime: FloatArray, slack: float
 ) -> Callable[[float], float]:
     """The messages of a proposal as a function of the first atom's share of the slack."""
-    even = _proposal(target, family, t_prime, slack / 2, slack / 2)
+    even = _proposal(target, family, t_prime, eps_1=slack / 2, eps_2=slack / 2)
     weight = np.array([len(elements) * r for elements, r, _ in even.atoms])
-    rate = -2 * np.log([p for _, _, p in even.atoms])  # per share
+    rate = -2 * np.log([p for _, _, p in even.atoms])  # -log p per unit of share
 
     def cost(share: float) -> float:
         first = weight[0] / math.expm1(rate[0] * share)
@@ -112,10 +115,7 @@ def _split_cost(
     return cost
 
 
-def _messages(proposal: Proposal) -> float:
-    return math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in proposal.atoms)
-
-
 def noise_messages(target: Target, proposal: Proposal) -> float:
     """2 E[central] + sum of |s| E[D^s]."""
-    return target.central_messages + _messages(proposal)
+    of_atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in proposal.atoms)
+    return target.central_messages + of_atoms

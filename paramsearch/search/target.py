@@ -10,16 +10,24 @@ from accounting.model.costs import bits_per_message
 from accounting.model.problem import Problem
 from paramsearch.problem import Objective
 
+_MOST_SPENT = 0.98
+"""Largest share of eps that counts as spent by the central noise; keeps slacks positive."""
+
 
 @dataclass(frozen=True)
 class Target:
-    """The problem, and the central noise that fixes its error.
+    """A problem, and the central noise, which determines the error.
 
-    ``mixed`` are changes whose mixtures the search looks at where a user's inputs may change in any
-    way; empty for a choice by max_value.  ``share`` is the part of delta that fixed sequences of
-    changes may use up there: adaptive ones reach more.
+    Messages are those of one coordinate; all coordinates have the same noise.
 
-    Messages are those of one coordinate; the others are alike.
+    Attributes:
+        problem: The problem to solve.
+        eps_central: eps of the central noise.
+        objective: What is minimized.
+        mixed: Changes whose mixtures the search considers where a user may make different changes
+            in different releases; if empty, a choice that depends only on max_value.
+        share: Share of delta that fixed sequences of changes may use there; adaptive sequences
+            reach more.
     """
 
     problem: Problem
@@ -29,24 +37,24 @@ class Target:
     share: float = 1.0
 
     def at(self, max_value: int) -> Target:
-        """The same for another max_value: with the same eps_central it has the same slacks."""
+        """The same target for another max_value; the same eps_central gives the same slacks."""
         return replace(self, problem=replace(self.problem, max_value=max_value))
 
     @property
     def goal(self) -> float:
-        """What the estimates of fixed sequences may reach."""
+        """The largest delta that estimates for fixed sequences may reach."""
         return self.problem.delta * self.share
 
     @property
     def step(self) -> float:
-        """eps_central / max_value, the loss of a change by one in the sum."""
+        """eps_central / max_value, the privacy loss when the sum changes by one."""
         return self.eps_central / self.problem.max_value
 
     def slack(self, change: float) -> float:
-        """What is left of eps for the atoms where a value changes by this."""
+        """The part of eps that is left for the atoms when a value changes by ``change``."""
         problem = self.problem
         spent = problem.changed_coordinates * self.step * change
-        return problem.eps - min(spent, 0.98 * problem.eps)
+        return problem.eps - min(spent, _MOST_SPENT * problem.eps)
 
     @property
     def central_messages(self) -> float:
@@ -54,7 +62,7 @@ class Target:
         return 2 / math.expm1(self.step)
 
     def price(self, noise_messages: float, symbols: int) -> float:
-        """What is minimised: noise messages, or bits of all users."""
+        """What is minimized: noise messages, or bits of all users."""
         if self.objective == "messages":
             return noise_messages
         dimension = self.problem.dimension

@@ -66,7 +66,7 @@ def generate_real(
         usual = target.paper() if 2 / eps**2 < target.mse else None
         other = None
         if usual is not None and LARGEST_VALUE >= usual >= target.coarsest():
-            other = target.foretold(usual)
+            other = target.predicted(usual)
     about = [*_real_facts(target, choice, other), *facts(made, output, time.monotonic() - begun)]
     deliver(made, output, about, as_json=as_json)
 

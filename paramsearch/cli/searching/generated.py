@@ -99,7 +99,7 @@ def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> G
         certify(old, tier=tier, progress=say)
     except AccountingError:
         return made
-    return made if old.certificate is None else replace(made, file=old, useless=None, kept=True)
+    return made if old.certificate is None else replace(made, file=old, optimality=None, kept=True)
 
 
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
@@ -126,8 +126,8 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
     yield "noise", f"{atoms}, central eps {file.central.eps_central:.6g}"
     if file.dimension > 1:
         yield "message", f"a coordinate and a value: {cost.bits_per_message} bits"
-    if made.useless is not None:
-        moves = made.useless
+    if made.optimality is not None:
+        moves = made.optimality
         rest = moves.listed - moves.proven
         undecided = f"; {rest} undecided" if rest else ""
         yield (
@@ -135,10 +135,10 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
             f"1% less of any one parameter breaks delta: proved for {moves.proven:,} of "
             f"{moves.listed:,}{undecided}",
         )
-    if len(made.ends) > 1:
-        best = min(made.ends)
-        others = ", ".join(f"+{100 * (end / best - 1):.2g}%" for end in sorted(made.ends)[1:])
-        yield "starts", f"{len(made.ends)} families ended within {others} of the best"
+    if len(made.prices) > 1:
+        best = min(made.prices)
+        others = ", ".join(f"+{100 * (end / best - 1):.2g}%" for end in sorted(made.prices)[1:])
+        yield "starts", f"{len(made.prices)} families ended within {others} of the best"
     if made.kept:
         yield "note", "nothing cheaper was found; the file is unchanged", "yellow"
     if made.interrupted:

@@ -1,1 +1,1 @@
-"""Atom families while they are searched for: drafts, families of hubs, and moves between them."""
+"""Atom families under construction: drafts, families of hubs, and moves between them."""

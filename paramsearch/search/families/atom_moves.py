@@ -1,12 +1,12 @@
-"""Other families: one atom with other parts, judged by the multipliers of the best noise so far.
+"""Moves to other families: one atom gets other parts, judged by the multipliers of the best noise.
 
-With the noise fixed, a move changes the messages of its atom and the divergence of the pairs that
+With the noise fixed, a move changes the messages of its atom and the divergences of the pairs that
 contain it.  The multipliers say what a change of log delta is worth, so that
 
     messages of the move + sum over active pairs of multiplier * change of log delta
 
-foretells what the move is worth after the noise has been optimised again.  All moves are judged
-together: they share the factors.
+predicts what the move is worth after the noise has been optimized again.  All moves are evaluated
+together because they share factors.
 """
 
 from __future__ import annotations
@@ -19,117 +19,170 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from accounting.base.arrays import FloatArray
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import shifted_pairs
-from paramsearch.search.families.family_draft import Column, Draft, Parts
-from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.families.family_draft import Column, FamilyDraft, Parts
+from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution
 
 _MOST_PARTS = 3
-_GROWTH = 10
-"""Ones that a move may add to an atom."""
-_PER_VALUE = 80
-"""Moves of one atom, those with the fewest elements first."""
-_LEAST_SHARE = 1e-3
-"""Pairs with a smaller share of the multipliers are not looked at."""
+"""Largest number of parts of an atom after a move."""
+_LARGEST_GROWTH = 10
+"""Largest number of elements that a move adds to an atom."""
+_MOVES_PER_VALUE = 80
+"""Moves of one atom that are evaluated: those with the fewest elements."""
+_SMALLEST_SHARE = 1e-3
+"""Pairs with a smaller share of the sum of all multipliers are ignored."""
 _MOST_FACTORS = 600_000
-_CREDIT, _DEBIT = -1.5, 8.0
-"""Changes of log delta are counted within these limits: multipliers are local."""
+"""Factors of all evaluated pairs at which no further moves are added."""
+_LARGEST_DECREASE, _LARGEST_INCREASE = -1.5, 8.0
+"""Changes of log delta are clipped to this range, because multipliers hold only locally."""
 
 
 @dataclass(frozen=True, order=True)
 class Move:
-    """``gain`` is what it is foretold to add to the messages: negative is good."""
+    """New ``parts`` for the atom of ``value``.
+
+    ``gain`` is the predicted change of the messages: negative is good.
+    """
 
     gain: float
     value: int
     parts: Parts
 
 
-def _candidates(draft: Draft, values: list[int]) -> Iterator[tuple[int, Parts]]:
-    """One part more, less or another one; or two that belong to hubs."""
-    inside = {part for value, parts in draft.parts.items() if value < 0 for part in parts}
-    special = sorted(inside | {value for value in draft.parts if value < 0})
+@dataclass(frozen=True)
+class _Pair:
+    """An active pair: the (before, after) of every coordinate in every release, the shifts of the
+    noises in each, by the value that an atom defines, and the multiplier."""
+
+    inputs: list[tuple[int, int]]
+    shifts: list[Counter[int]]
+    multiplier: float
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """The shifts of a pair after a move, with the indices of both."""
+
+    move: int
+    pair: int
+    shifts: list[Counter[int]]
+
+
+def predicted_gains(draft: FamilyDraft, model: NoiseModel, solution: Solution) -> list[Move]:
+    """All moves, best first; in large families, only those of the most expensive atoms."""
+    pairs = _active_pairs(draft, model, solution)
+    index = {value: i for i, value in enumerate(model.defined_values)}
+    messages = model.size * np.exp(solution.x[0])
+    most_expensive_first = sorted(draft.parts, key=lambda value: -messages[index[value]])
+    moves: list[tuple[int, Parts]] = []
+    effects: list[_Effect] = []
+    factors = 0
+    for value, parts in _candidates(draft, most_expensive_first):
+        found = list(_effects(draft, len(moves), value, parts, pairs))
+        factors += sum(len(shifts) for effect in found for shifts in effect.shifts)
+        effects += found
+        moves.append((value, parts))
+        if factors > _MOST_FACTORS:
+            break
+    log_delta = _log_delta(model, solution, pairs, effects)
+    gain = np.zeros(len(moves))
+    for effect, after in zip(effects, log_delta[len(pairs) :], strict=True):
+        change = after - log_delta[effect.pair]
+        clipped = min(max(change, _LARGEST_DECREASE), _LARGEST_INCREASE)
+        gain[effect.move] += pairs[effect.pair].multiplier * clipped
+    for i, (value, parts) in enumerate(moves):
+        growth = _size(value, parts) - draft.size(value)
+        gain[i] += growth * math.exp(solution.x[0, index[value]])
+    return sorted(Move(float(gain[i]), value, parts) for i, (value, parts) in enumerate(moves))
+
+
+def _active_pairs(draft: FamilyDraft, model: NoiseModel, solution: Solution) -> list[_Pair]:
+    share = solution.multipliers / solution.multipliers.sum()
+    pairs = []
+    for place in np.flatnonzero(share > _SMALLEST_SHARE).tolist():
+        changes = model.changes[solution.pairs[place]]
+        inputs = [both for change in changes for both in change.coordinates]
+        shifts = [_difference(draft.columns[j], draft.columns[k]) for j, k in inputs]
+        pairs.append(_Pair(inputs, shifts, float(solution.multipliers[place])))
+    return pairs
+
+
+def _candidates(draft: FamilyDraft, values: list[int]) -> Iterator[tuple[int, Parts]]:
+    """Values with new parts: one part added, removed or replaced; or two hubs or inner values."""
+    inner = {part for value, parts in draft.parts.items() if value < 0 for part in parts}
+    hubs_and_inner = sorted(inner | {value for value in draft.parts if value < 0})
     for value in values:
         parts = draft.parts[value]
         allowed = [other for other in draft.parts if other not in draft.dependents[value]]
         pairs = combinations_with_replacement(
-            [other for other in special if other not in draft.dependents[value]], 2
+            [other for other in hubs_and_inner if other not in draft.dependents[value]], 2
         )
         found: set[Parts] = set(pairs)
         for i in range(-1, len(parts)):
-            base = parts[:i] + parts[i + 1 :] if i >= 0 else parts
-            found.add(base)
-            found.update(tuple(sorted((*base, other))) for other in allowed)
-        most = draft.size(value) + _GROWTH
-        sizes = {new: 1 + len(new) + abs(value + sum(new)) for new in found - {parts}}
-        fitting = [new for new in sizes if len(new) <= _MOST_PARTS and sizes[new] <= most]
-        for new in sorted(fitting, key=lambda new: (sizes[new], new))[:_PER_VALUE]:
+            kept = parts[:i] + parts[i + 1 :] if i >= 0 else parts
+            found.add(kept)
+            found.update(tuple(sorted((*kept, other))) for other in allowed)
+        largest = draft.size(value) + _LARGEST_GROWTH
+        sizes = {new: _size(value, new) for new in found - {parts}}
+        fitting = [new for new in sizes if len(new) <= _MOST_PARTS and sizes[new] <= largest]
+        for new in sorted(fitting, key=lambda new: (sizes[new], new))[:_MOVES_PER_VALUE]:
             yield value, new
 
 
-def foretell(draft: Draft, model: Model, solution: Solution) -> list[Move]:
-    """All moves, best first; in large families those of the most expensive atoms."""
-    share = solution.multipliers / solution.multipliers.sum()
-    active = np.flatnonzero(share > _LEAST_SHARE)
-    pairs = [
-        [values for change in model.changes[i] for values in change.coordinates]
-        for i in solution.pairs[active].tolist()
-    ]
-    worth = solution.multipliers[active]
-    position = {value: i for i, value in enumerate(model.leader)}
-    base = [[_difference(draft.columns[j], draft.columns[k]) for j, k in pair] for pair in pairs]
-    shifts = list(base)
-    owner: list[tuple[int, int]] = []
-    moves: list[tuple[int, Parts]] = []
-    total = 0
-    messages = model.size * np.exp(solution.x[0])
-    dearest = sorted(draft.parts, key=lambda value: -messages[position[value]])
-    for value, parts in _candidates(draft, dearest):
-        change = _own_change(draft, value, parts)
-        for t, pair in enumerate(pairs):
-            times = [
-                draft.influence[j].get(value, 0) - draft.influence[k].get(value, 0) for j, k in pair
-            ]
-            if any(times):
-                moved = [_moved(*which, change) for which in zip(base[t], times, strict=True)]
-                shifts.append(moved)
-                owner.append((len(moves), t))
-                total += sum(map(len, moved))
-        moves.append((value, parts))
-        if total > _MOST_FACTORS:
-            break
+def _size(value: int, parts: Parts) -> int:
+    """Number of elements of the atom of ``value`` with these parts."""
+    return 1 + len(parts) + abs(value + sum(parts))
+
+
+def _effects(
+    draft: FamilyDraft, move: int, value: int, parts: Parts, pairs: list[_Pair]
+) -> Iterator[_Effect]:
+    """The effects of a move on all pairs that it changes."""
+    change = _column_change(draft, value, parts)
+    for t, pair in enumerate(pairs):
+        multiples = [
+            draft.influence[j].get(value, 0) - draft.influence[k].get(value, 0)
+            for j, k in pair.inputs
+        ]
+        if any(multiples):
+            shifts = zip(pair.shifts, multiples, strict=True)
+            yield _Effect(move, t, [_added(before, times, change) for before, times in shifts])
+
+
+def _log_delta(
+    model: NoiseModel, solution: Solution, pairs: list[_Pair], effects: list[_Effect]
+) -> FloatArray:
+    """Estimates of log delta: first of the pairs as they are, then after each effect."""
+    index = {value: i for i, value in enumerate(model.defined_values)}
+    shifts = [pair.shifts for pair in pairs] + [effect.shifts for effect in effects]
+    inputs = [pair.inputs for pair in pairs] + [pairs[effect.pair].inputs for effect in effects]
     entries = [
-        {position[key]: entry for key, entry in shift.items() if entry}
-        for pair in shifts
-        for shift in pair
+        {index[value]: entry for value, entry in shift.items() if entry}
+        for of_pair in shifts
+        for shift in of_pair
     ]
-    kappa = [j - k for t in (*range(len(pairs)), *(t for _, t in owner)) for j, k in pairs[t]]
+    change_of_sum = np.array([j - k for of_pair in inputs for j, k in of_pair])
     single = shifted_pairs(
-        model.workload.noises, entries, np.array(kappa), model.unit, model.target.step
+        model.view_pairs.noises, entries, change_of_sum, model.unit, model.target.step
     )
-    ends = np.concatenate([[0], np.cumsum([len(pair) for pair in shifts])])
-    workload = replace(single, start=single.start[ends], releases=model.workload.releases)
-    estimator = Estimator(workload, eps=model.target.problem.eps, delta=model.target.goal)
-    log_delta = estimator.log_delta(solution.x)
-    gain = np.zeros(len(moves))
-    for (i, t), value in zip(owner, log_delta[len(pairs) :], strict=True):
-        change_of_log = min(max(value - log_delta[t], _CREDIT), _DEBIT)
-        gain[i] += worth[t] * change_of_log
-    found = []
-    for i, (value, parts) in enumerate(moves):
-        more = len(parts) + abs(value + sum(parts)) + 1 - draft.size(value)
-        found.append(Move(gain[i] + more * math.exp(solution.x[0, position[value]]), value, parts))
-    return sorted(found)
+    # a pair with several coordinates or releases is the product of its single ones
+    start = np.concatenate([[0], np.cumsum([len(of_pair) for of_pair in shifts])])
+    view_pairs = replace(single, start=single.start[start], releases=model.view_pairs.releases)
+    estimator = Estimator(view_pairs, eps=model.target.problem.eps, delta=model.target.goal)
+    return estimator.log_delta(solution.x)
 
 
-def _moved(base: Counter[int], times: int, change: Counter[int]) -> Counter[int]:
+def _added(before: Counter[int], times: int, change: Counter[int]) -> Counter[int]:
+    """``before`` + ``times`` * ``change``."""
     if not times:
-        return base
-    moved = Counter(base)
+        return before
+    after = Counter(before)
     for key, entry in change.items():
-        moved[key] += times * entry
-    return moved
+        after[key] += times * entry
+    return after
 
 
 def _difference(a: Column, b: Column) -> Counter[int]:
@@ -138,8 +191,8 @@ def _difference(a: Column, b: Column) -> Counter[int]:
     return found
 
 
-def _own_change(draft: Draft, value: int, parts: Parts) -> Counter[int]:
-    """How the column of ``value`` changes with its parts."""
+def _column_change(draft: FamilyDraft, value: int, parts: Parts) -> Counter[int]:
+    """The change of the column of ``value`` when its atom gets these parts."""
     change: Counter[int] = Counter()
     for other in draft.parts[value]:
         change.update(draft.columns[other])

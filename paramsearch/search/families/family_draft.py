@@ -1,7 +1,7 @@
-"""A family in the making: for each value the parts of its atom, ones left implicit.
+"""An atom family under construction: the parts of each value's atom, with implicit ones.
 
-The atom of a value v is {v} with its parts and as many +1 or -1 as make the sum zero.  Leaving the
-ones out, a draft is a graph without cycles over the values, and a move changes the parts of one.
+The atom of a value v consists of v, its parts, and as many +1 or -1 as make the sum zero.  Without
+the ones, a draft is an acyclic graph over the values, and a move changes the parts of one value.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from functools import cached_property
 from accounting.model.family import UNIT, Family
 
 Parts = tuple[int, ...]
+"""Elements of an atom other than the value it defines and the ones, in ascending order."""
 Column = dict[int, int]
-"""Entries of a column by the value that the atom defines; -1 stands for {-1, +1}."""
+"""Nonzero entries of a column, by the value that the atom defines; -1 stands for {-1, +1}."""
+DraftKey = tuple[tuple[int, Parts], ...]
 
 
 @dataclass(frozen=True)
-class Draft:
-    """``parts[v]`` for every value in use besides +1 and -1, in an order of definition."""
+class FamilyDraft:
+    """``parts[v]`` for every value v in use except +1 and -1, each after the values it uses."""
 
     max_value: int
     parts: Mapping[int, Parts]
 
     @staticmethod
-    def of(max_value: int, parts: Mapping[int, Iterable[int]]) -> Draft | None:
-        """The values that 2..max_value reach, in order; None if they define each other."""
+    def of(max_value: int, parts: Mapping[int, Iterable[int]]) -> FamilyDraft | None:
+        """The draft of the values that 2..max_value use; None if there is a cycle."""
         order: dict[int, Parts] = {}
         begun: set[int] = set()
         for top in range(2, max_value + 1):
@@ -45,29 +47,32 @@ class Draft:
                     return None
                 begun.add(value)
                 path += missing
-        return Draft(max_value, order)
+        return FamilyDraft(max_value, order)
 
     @staticmethod
-    def from_family(family: Family) -> Draft:
+    def from_family(family: Family) -> FamilyDraft:
+        """The draft whose ``family`` has the same atoms."""
         parts = {}
         for value, index in family.basis.items():
             rest = list(family.atoms[index])
             rest.remove(value)
             parts[value] = tuple(other for other in rest if abs(other) > 1)
         del parts[-1]
-        draft = Draft.of(family.max_value, parts)
+        draft = FamilyDraft.of(family.max_value, parts)
         assert draft is not None
         return draft
 
     def ones(self, value: int) -> int:
-        """How many +1, or minus how many -1, the atom has."""
+        """The number of +1 in the atom, or minus the number of -1."""
         return -(value + sum(self.parts[value]))
 
     def size(self, value: int) -> int:
+        """Number of elements of the atom."""
         return 1 + len(self.parts[value]) + abs(self.ones(value))
 
-    def changed(self, parts: Mapping[int, Iterable[int]]) -> Draft | None:
-        return Draft.of(self.max_value, {**self.parts, **parts})
+    def changed(self, parts: Mapping[int, Iterable[int]]) -> FamilyDraft | None:
+        """The draft with other parts for some values; None if that makes a cycle."""
+        return FamilyDraft.of(self.max_value, {**self.parts, **parts})
 
     @cached_property
     def family(self) -> Family:
@@ -80,29 +85,27 @@ class Draft:
 
     @cached_property
     def columns(self) -> Mapping[int, Column]:
-        """c_v of every value in use, and of 0 and 1."""
+        """The column c_v of every value in use, and of 0 and 1."""
+        return self._solved({value: {-1: min(0, self.ones(value))} for value in self.parts})
+
+    @cached_property
+    def influence(self) -> Mapping[int, Column]:
+        """influence[v][u]: the multiple of a change of u's atom that enters the column of v."""
+        return self._solved({value: {} for value in self.parts})
+
+    def _solved(self, own: Mapping[int, Column]) -> Mapping[int, Column]:
+        """For every value: 1 for its own atom, plus ``own``, minus the columns of its parts."""
         column: dict[int, Column] = {0: {}, 1: {}}
         for value, parts in self.parts.items():
-            entries = Counter({value: 1, -1: min(0, self.ones(value))})
+            entries = Counter({value: 1, **own[value]})
             for other in parts:
                 entries.subtract(column[other])
             column[value] = {key: entry for key, entry in entries.items() if entry}
         return column
 
     @cached_property
-    def influence(self) -> Mapping[int, Column]:
-        """influence[v][u]: how often the own change of u enters the column of v."""
-        found: dict[int, Column] = {0: {}, 1: {}}
-        for value, parts in self.parts.items():
-            entries = Counter({value: 1})
-            for other in parts:
-                entries.subtract(found[other])
-            found[value] = {key: entry for key, entry in entries.items() if entry}
-        return found
-
-    @cached_property
     def dependents(self) -> Mapping[int, frozenset[int]]:
-        """Per value, those whose atoms reach it, itself included: it must not use them."""
+        """For each value, itself and the values that use it: using them would make a cycle."""
         found = {value: {value} for value in self.parts}
         for value in reversed(list(self.parts)):
             for other in self.parts[value]:
@@ -110,5 +113,6 @@ class Draft:
         return {value: frozenset(reached) for value, reached in found.items()}
 
     @property
-    def key(self) -> tuple[tuple[int, Parts], ...]:
+    def key(self) -> DraftKey:
+        """The parts in a canonical order, to recognize equal drafts."""
         return tuple(sorted(self.parts.items()))

@@ -1,10 +1,10 @@
-"""Families from a few hubs: large negative values that many atoms share.
+"""Families built from a few hubs: large negative values that many atoms share.
 
-A hub -h is {-h, some positive values, +1 x the rest}; a value m takes up to three hubs and ones of
-either sign.  Two things matter.  The shift of {-1, +1} runs over [a_0, a_0 + m] for the change from
-m to 0 (exact_view.md), so a value near max_value wants a_0 = -m/2: half of it through -1, or by
-a hub that contains a positive value, whose own atom is made of -1.  A value in the middle has slack
-to spare and only wants few elements.
+A hub -h is {-h, some positive inner values, +1 x the rest}; a value m uses up to three hubs and
+ones of either sign.  Two things matter.  The shift of {-1, +1} runs over [a_0, a_0 + m] for the
+change from m to 0 (exact_view.md), so a value near max_value wants a_0 = -m/2: half of it through
+-1, or through a hub with an inner value whose own atom is made of -1.  A value in the middle has
+slack to spare and only wants few elements.
 """
 
 from __future__ import annotations
@@ -15,76 +15,79 @@ import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
-from paramsearch.search.families.family_draft import Draft, Parts
-from paramsearch.search.noise.noise_model import Model
-from paramsearch.search.noise.noise_optimizer import minimise
+from paramsearch.search.families.family_draft import FamilyDraft, Parts
+from paramsearch.search.noise.noise_model import NoiseModel
+from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.target import Target
 
 Hubs = Mapping[int, Parts]
-"""h -> the positive values in the atom of -h."""
-_MOST_HUBS = 3
-"""In one atom."""
-_MANY = 24
-"""With more hubs than this, two in one atom must do."""
+"""h -> the inner values of -h, the positive values in its atom."""
+_MOST_HUBS_PER_ATOM = 3
+_MANY_HUBS = 24
+"""With more hubs than this, an atom has at most two: there are too many combinations."""
+_HUB_COST = 1.05
+"""Cost of a hub in an atom, in ones; a little above 1 breaks ties in favor of ones."""
+_BALANCED_SHIFT = 0.51
+"""Share of max_value that the shift of {-1, +1} may reach at no cost; one half is the least."""
+_SIZE_RATIO = 3.2
+"""Ratio of the sizes of two neighboring small hubs.  These four are rules of thumb."""
 
 
-def draft(target: Target, hubs: Hubs) -> Draft | None:
-    """Every value by the expression that looks cheapest; None if the hubs define each other."""
+def draft_from_hubs(target: Target, hubs: Hubs) -> FamilyDraft | None:
+    """Every value by the expression that looks cheapest; None if the hubs form a cycle."""
     parts: dict[int, Parts] = {-h: tuple(inner) for h, inner in hubs.items()}
-    parts.update(_expressions(target, hubs))
+    parts.update(_cheapest_expressions(target, hubs))
     inner = [(h, value) for h, values in hubs.items() for value in values]
-    parts.update({value: (-value,) for h, value in inner if _paired(value, h, hubs)})
-    parts.update({value: () for h, value in inner if not _paired(value, h, hubs)})
-    return Draft.of(target.problem.max_value, parts)
+    parts.update({value: (-value,) for h, value in inner if _is_smaller_hub(value, h, hubs)})
+    parts.update({value: () for h, value in inner if not _is_smaller_hub(value, h, hubs)})
+    return FamilyDraft.of(target.problem.max_value, parts)
 
 
-def _expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
+def _cheapest_expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
     top = target.problem.max_value
-    most = _MOST_HUBS if len(hubs) <= _MANY else 2
+    most = _MOST_HUBS_PER_ATOM if len(hubs) <= _MANY_HUBS else 2
     combinations = [
-        (chosen, sum(chosen), -sum(_shift(h, hubs) for h in chosen))
+        (chosen, sum(chosen), -sum(_unit_shift(h, hubs) for h in chosen))
         for count in range(most + 1)
         for chosen in itertools.combinations_with_replacement(sorted(hubs), count)
     ]
     combinations.sort(key=lambda entry: entry[1])
     totals = [total for _, total, _ in combinations]
-    least = target.slack(top)
-    found: dict[int, Parts] = {}
+    least_slack = target.slack(top)
+    reach = max(8, top // 2 + 1) if len(hubs) < 2 else max(8, top // 3)
+    cheapest: dict[int, Parts] = {}
     for m in range(2, top + 1):
-        ease = target.slack(m) / least
-        limit = 0.51 * top * ease + 0.5
+        ease = target.slack(m) / least_slack
+        limit = _BALANCED_SHIFT * top * ease + 0.5
         best: tuple[float, Parts] = (math.inf, ())
-        reach = max(8, top // 2 + 1) if len(hubs) < 2 else max(8, top // 3)
-        for i in _near(totals, m, reach):
+        for i in range(bisect_left(totals, m - reach), bisect_right(totals, m + reach)):
             chosen, total, shift = combinations[i]
             rest = m - total
             shift -= max(0, rest)
-            over = max(0.0, max(abs(shift), abs(shift + m)) - limit)
-            score = 1.05 * len(chosen) + abs(rest) + over * ease
+            excess = max(0.0, max(abs(shift), abs(shift + m)) - limit)
+            score = _HUB_COST * len(chosen) + abs(rest) + excess * ease
             if score < best[0]:
                 best = score, tuple(-h for h in chosen)
-        found[m] = best[1]
-    return found
+        cheapest[m] = best[1]
+    return cheapest
 
 
-def _shift(h: int, hubs: Hubs) -> int:
+def _unit_shift(h: int, hubs: Hubs) -> int:
     """The entry of {-1, +1} in the column of a hub."""
-    return sum(_shift(v, hubs) if _paired(v, h, hubs) else v for v in hubs[h])
+    return sum(_unit_shift(v, hubs) if _is_smaller_hub(v, h, hubs) else v for v in hubs[h])
 
 
-def _paired(value: int, h: int, hubs: Hubs) -> bool:
-    """Values inside -h that are smaller hubs themselves have the pair atom {value, -value}; the
-    others are made of -1."""
+def _is_smaller_hub(value: int, h: int, hubs: Hubs) -> bool:
+    """Whether an inner value of -h is itself the size of a smaller hub.
+
+    Then its atom is {value, -value}; the atoms of other inner values are made of -1.
+    """
     return value in hubs and value < h
 
 
-def _near(totals: list[int], m: int, reach: int) -> range:
-    return range(bisect_left(totals, m - reach), bisect_right(totals, m + reach))
-
-
-def first(target: Target) -> Hubs:
-    """A usual shape: one hub at the top that carries half of its sum both ways, smaller ones by
-    steps of about three below."""
+def usual_hubs(target: Target) -> Hubs:
+    """A shape that is rarely bad: one large hub with half of its sum inside, and smaller ones, each
+    about a third of the next."""
     top = target.problem.max_value
     if top < 4:
         return {}
@@ -95,38 +98,49 @@ def first(target: Target) -> Hubs:
     size = round(0.37 * top)
     while size >= 4:
         hubs[size] = (size // 2,) if size > 12 else ()
-        size = round(size / 3.2)
+        size = round(size / _SIZE_RATIO)
     return hubs
 
 
-_CORED = (
+_SHARING_SHAPES = (
     ((0.9, 0.45), 0.2),
     ((0.85, 0.6, 0.35), 0.12),
     ((0.7, 0.4), 0.2),
     ((0.92, 0.48), 0.14),
     ((0.81, 0.41), 0.125),
 )
-"""Large hubs and the largest small one, as shares of max_value."""
+"""Sizes of the large hubs, and of the largest small one, as shares of max_value; by trial."""
+_SHARED_VALUES = (0.42, 0.37, 0.47)
+"""Sizes of the value that the large hubs share, as shares of max_value; by trial."""
 
 
-def cored(top: int) -> list[Hubs]:
-    """Large hubs that share one positive value, made of -1, and small ones below them.
+def hubs_sharing_a_value(top: int) -> list[Hubs]:
+    """Large hubs that share one inner value, made of -1, and small ones below them.
 
     The shared value is paid for once, and each hub needs only the few ones by which it differs.
     """
     found: list[Hubs] = []
-    for (large, small), share in itertools.product(_CORED, (0.42, 0.37, 0.47)):
-        core = max(2, round(share * top))
-        hubs: dict[int, Parts] = {round(size * top): (core,) for size in large}
+    for (large, small), share in itertools.product(_SHARING_SHAPES, _SHARED_VALUES):
+        shared = max(2, round(share * top))
+        hubs: dict[int, Parts] = {round(size * top): (shared,) for size in large}
         size = max(2, round(small * top))
         while size >= 2:
             hubs[size] = (max(2, round(0.4 * size)),)
-            size = round(size / 3.2)
+            size = round(size / _SIZE_RATIO)
         found.append(hubs)
     return found
 
 
-def inside(draft: Draft) -> Hubs:
+def single_hubs(top: int) -> list[Hubs]:
+    """One hub each, of several sizes, with and without an inner value."""
+    found: list[Hubs] = []
+    for share in (0.45, 0.65, 0.8, 0.9):
+        h = round(share * top)
+        found += [{h: ()}, {h: _half_inside(h, count=1, offset=-1)}]
+    return found
+
+
+def hubs_of(draft: FamilyDraft) -> Hubs:
     """The hubs of a draft."""
     return {
         -value: tuple(part for part in parts if part > 0)
@@ -135,61 +149,52 @@ def inside(draft: Draft) -> Hubs:
     }
 
 
-def foretold(target: Target) -> float:
-    """About the messages of the usual shape: a quick look, for choices before a search."""
-    found = draft(target, first(target))
-    assert found is not None
-    model = Model(found.family, target)
-    return minimise(model, model.start(), tolerance=1e-2, steps=15).messages
-
-
-def single(top: int) -> list[Hubs]:
-    """One hub each, of several sizes, with and without a positive value inside."""
-    found: list[Hubs] = []
-    for share in (0.45, 0.65, 0.8, 0.9):
-        h = round(share * top)
-        found += [{h: ()}, {h: _filled(h, 1, -1)}]
-    return found
-
-
-def mutated(hubs: Hubs, top: int, random_: random.Random) -> Hubs:
-    """One or two hubs added, removed, moved, or with other positive values inside."""
+def randomly_changed(hubs: Hubs, top: int, rng: random.Random) -> Hubs:
+    """One or two hubs added, removed, moved, or with other inner values."""
     new = dict(hubs)
-    for _ in range(random_.choice((1, 1, 2))):
-        kind = random_.choice(("add", "remove", "move", "fill", "fill"))
+    for _ in range(rng.choice((1, 1, 2))):
+        kind = rng.choice(("add", "remove", "move", "fill", "fill"))
         if kind == "add" or not new:
-            small = math.exp(random_.uniform(math.log(2), math.log(1.1 * top + 1)))
-            h = random_.choice((random_.randint(2, max(2, top)), round(small)))
-            new[max(2, h)] = _filled(max(2, h), random_.choice((0, 0, 1)), 0)
+            log_uniform = math.exp(rng.uniform(math.log(2), math.log(1.1 * top + 1)))
+            h = rng.choice((rng.randint(2, max(2, top)), round(log_uniform)))
+            new[max(2, h)] = _half_inside(max(2, h), count=rng.choice((0, 0, 1)), offset=0)
             continue
-        h = random_.choice(sorted(new))
+        h = rng.choice(sorted(new))
         if kind == "remove":
             del new[h]
         elif kind == "move":
             reach = max(1, h // 12)
             inner = new.pop(h)
-            h = max(2, h + random_.choice((-2, -1, 1, 2)) * random_.randint(1, reach))
+            h = max(2, h + rng.choice((-2, -1, 1, 2)) * rng.randint(1, reach))
             new[h] = inner
         else:
-            half = _filled(h, random_.choice((0, 1, 1, 2)), random_.choice((-1, 0, 0, 1)))
+            half = _half_inside(h, count=rng.choice((0, 1, 1, 2)), offset=rng.choice((-1, 0, 0, 1)))
             others = sorted({value for inner in new.values() for value in inner} | {h + 1})
-            shared = (random_.choice(others),)
-            new[h] = shared if random_.random() < 0.3 else half
+            shared = (rng.choice(others),)
+            new[h] = shared if rng.random() < 0.3 else half
     return new
 
 
-def _filled(h: int, count: int, off: int) -> Parts:
-    """About half of h in ``count`` equal positive values."""
+def _half_inside(h: int, *, count: int, offset: int) -> Parts:
+    """Inner values of about half of h in total: ``count`` equal ones, each ``offset`` larger."""
     if not count:
         return ()
-    size = round(h / 2 / count) + off
+    size = round(h / 2 / count) + offset
     return (size,) * count if size >= 2 and size * count < h else ()
 
 
-def scaled(hubs: Hubs, ratio: float) -> Hubs:
-    """The same shape for another max_value."""
+def rescaled(hubs: Hubs, ratio: float) -> Hubs:
+    """The same shape for a max_value that is ``ratio`` times as large."""
     new: dict[int, Parts] = {}
     for h, inner in hubs.items():
         size = max(2, round(h * ratio))
         new[size] = tuple(max(2, round(value * ratio)) for value in inner)
     return new
+
+
+def predicted_messages(target: Target) -> float:
+    """Approximate messages of the usual shape: a quick prediction for choices before a search."""
+    draft = draft_from_hubs(target, usual_hubs(target))
+    assert draft is not None
+    model = NoiseModel(draft.family, target)
+    return optimize_noise(model, model.first_guess(), tolerance=1e-2, steps=15).messages

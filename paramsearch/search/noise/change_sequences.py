@@ -1,7 +1,7 @@
-"""Which sequences of changes a search looks at, where different ones may follow each other.
+"""Which sequences of changes a search considers, where different changes may follow each other.
 
-All of them are too many: a search takes every change made again and again, and mixtures of those
-few changes that may be worst together.  What it overlooks, the proof notices and more noise mends.
+There are too many to consider all: a search takes every change repeated, and mixtures of the few
+changes that may be worst together.  If it overlooks one, the proof fails and more noise is added.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from accounting.base.arrays import IntArray
 from accounting.model.change import Change, every_change
 from paramsearch.search.target import Target
 
-_ALL = 30
-"""Changes up to which all mixtures of two are looked at."""
+_ALL_MIXTURES = 30
+"""Largest number of changes of which all mixtures of two are considered."""
 _LEVELS = 4
-"""Otherwise the mixed changes are those between this many steps from 0 to max_value."""
+"""With more changes, only those between multiples of max_value / _LEVELS are mixed."""
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Row i is made of the changes rows[i], one after the other, ``times`` times."""
+    """Sequence i consists of the changes with the indices rows[i] in order, repeated ``times``
+    times; ``changes[i]`` are those changes themselves."""
 
     rows: IntArray
     times: int
@@ -31,24 +32,24 @@ class Sequences:
 
 
 def sequences(target: Target, max_value: int) -> Sequences:
-    """Of single changes, where only the same one may be made in several releases."""
+    """The sequences to consider; repeated single changes where all releases have the same one."""
     problem = target.problem
     single = every_change(max_value=max_value, dimension=problem.dimension)
     if not problem.any_sequence:
         return Sequences(np.arange(len(single))[:, None], problem.releases, [(c,) for c in single])
     length = problem.releases if problem.releases <= 3 else 2
     index = {change: i for i, change in enumerate(single)}
-    chosen = [index[c] for c in target.mixed or _usual(single, max_value) if c in index]
+    chosen = [index[c] for c in target.mixed or _mixed_by_default(single, max_value) if c in index]
     rows = [(q,) * length for q in range(len(single))]
     for a, b in combinations(sorted(chosen), 2):
         rows += [(a,) * i + (b,) * (length - i) for i in range(1, length)]
     named = [tuple(single[q] for q in row) for row in rows]
-    # of an odd number of releases one is left out: a lower bound stays one
+    # an odd number of releases loses one here; a lower bound remains a lower bound
     return Sequences(np.array(rows), problem.releases // length, named)
 
 
-def _usual(single: list[Change], max_value: int) -> list[Change]:
-    if len(single) <= _ALL:
+def _mixed_by_default(single: list[Change], max_value: int) -> list[Change]:
+    if len(single) <= _ALL_MIXTURES:
         return single
     levels = {round(max_value * i / _LEVELS) for i in range(_LEVELS + 1)}
     return [change for change in single if levels.issuperset(change.listed)]

@@ -1,12 +1,12 @@
 """Stage 2: the cheapest noise for one family, by sequential quadratic programming.
 
-Unknowns are d = change of (log mean, log r) of every atom.  Each step solves
+The unknown d is the change of (log mean, log r) of every atom.  Each step solves
 
-    minimise   sum of size * mean * (d + d^2/2) + curvature of the constraints,
+    minimize   sum of size * mean * (d + d^2/2) + curvature of the constraints,
     subject to log delta_i + gradient_i d <= log delta for the pairs near delta,  |d| <= radius,
 
-then all means are scaled so that the worst pair meets delta: every iterate is feasible (by the
-estimates).  The curvature of the Lagrangian is a diagonal, from differences of gradients.
+then scales all means so that the worst pair meets delta: every iterate is feasible according to the
+estimates.  The curvature of the Lagrangian is a diagonal, from differences of gradients.
 """
 
 from __future__ import annotations
@@ -19,21 +19,28 @@ import numpy as np
 from scipy import sparse
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.errors import TooLarge
-from paramsearch.search.noise.noise_model import Model
+from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling, shifted_means
+from paramsearch.search.noise.noise_model import NoiseModel
 
+SMALLEST_SLOPE = 2.0
+"""Smallest decrease of log delta per unit of log mean that a scaling of the means starts with."""
 _NEAR = 2.5
 """Pairs enter the program when log delta is at most this far below the target."""
 _MOST_PAIRS = 3000
-_LARGEST_RADIUS = 0.7
-_SMALLEST_RADIUS = 1e-3
-_LONGEST = 0.7
-"""Of one step of that scaling."""
-_CLOSE = 0.02
-"""The last scaling is extrapolated from an excess of at most this."""
+"""Largest number of pairs in one program."""
+_FIRST_RADIUS, _LARGEST_RADIUS, _SMALLEST_RADIUS = 0.5, 0.7, 1e-3
+"""Trust radii in log mean and log r; rule of thumb."""
+_LAST_RADIUS = 0.3
+"""Trust radius of the program whose multipliers are returned."""
+_SCALING = MeanScaling(
+    steps=16, longest_step=0.7, close=lambda excess: abs(excess) < 0.02, retreats=True
+)
 _ALL_AT_ONCE = 60_000
-"""Workloads with more pairs are looked at as a whole only now and then."""
-_WATCHED = 30_000
+"""Workloads with more pairs are evaluated completely only every few steps."""
+_EVALUATE_ALL_EVERY = 4
+"""Steps between two complete evaluations of such a problem."""
+_MOST_WATCHED = 30_000
+"""Pairs that are evaluated in between."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,8 @@ class Solution:
     multipliers: FloatArray
 
 
-def minimise(
-    model: Model,
+def optimize_noise(
+    model: NoiseModel,
     x: FloatArray,
     *,
     tolerance: float = 1e-3,
@@ -55,142 +62,168 @@ def minimise(
     give_up: float = math.inf,
     deadline: float = math.inf,
 ) -> Solution:
-    """From ``x`` to a local optimum, to a relative ``tolerance``.
+    """Descend from ``x`` to a local optimum.
 
-    Stops early when it will hardly get below ``give_up`` messages.
+    Args:
+        model: The family and the target.
+        x: Noise to start from.
+        tolerance: Relative gain in messages below which steps are not worth taking.
+        steps: Largest number of steps.
+        give_up: Stop early when fewer messages than this are out of reach.
+        deadline: Time of the monotonic clock after which no step begins.
     """
     return _Descent(model, x).run(tolerance, steps, give_up, deadline)
 
 
+@dataclass(frozen=True)
+class _Step:
+    """An accepted step: its change of the noise, the multipliers of its program, and the relative
+    gain in messages, as found and as the program expected."""
+
+    change: FloatArray
+    multipliers: FloatArray
+    gain: float
+    expected: float
+
+    @property
+    def length(self) -> float:
+        return float(np.abs(self.change).max())
+
+
+@dataclass(frozen=True)
+class _ActivePairs:
+    """The pairs with multipliers in the latest step, their gradients before it, and its change."""
+
+    pairs: IntArray
+    multipliers: FloatArray
+    gradient: FloatArray
+    change: FloatArray
+
+
 class _Descent:
-    def __init__(self, model: Model, x: FloatArray) -> None:
+    def __init__(self, model: NoiseModel, x: FloatArray) -> None:
         self.model = model
         self.watched: IntArray | None = None
-        self.slope = 15.0
+        self.slope = TYPICAL_SLOPE
         self.x, self.excess = self.scaled(x)
         self.messages = model.messages(self.x)
-        self.look()
+        self.evaluate_all()
         self.curvature = np.zeros(2 * len(model.size))
-        self.radius = 0.5
+        self.radius = _FIRST_RADIUS
 
-    def look(self) -> None:
-        """Evaluate every pair, and watch those near delta, and those watched before, until the next
-        look.  Where some exceed delta, the messages are what repairing that would cost."""
-        if self.model.workload.pair_count <= _ALL_AT_ONCE:
+    def evaluate_all(self) -> None:
+        """Evaluate every pair of a large problem, and choose the pairs to watch.
+
+        Those are the pairs near delta, and the watched ones that still are.  Where some pair
+        exceeds delta, ``messages`` becomes the cost after enough noise is added.
+        """
+        if self.model.view_pairs.pair_count <= _ALL_AT_ONCE:
             return
         excess = self.model.excess(self.x)
-        near = np.argpartition(-excess, _WATCHED)[:_WATCHED]
+        near = np.argpartition(-excess, _MOST_WATCHED)[:_MOST_WATCHED]
         near = near[excess[near] > -6.0]
         if self.watched is not None:
             near = np.union1d(near, self.watched[self.excess > -1.5])
         self.watched = np.sort(near)
         self.excess = excess[self.watched]
         missing = max(0.0, float(self.excess.max()))
-        self.messages = self.model.messages(self.x + np.array([[missing / self.slope], [0.0]]))
+        self.messages = self.model.messages(shifted_means(self.x, missing / self.slope))
 
     def scaled(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All means scaled so that the worst watched pair meets delta; and the excess of each."""
-        slope = self.slope
-        last: tuple[float, float] | None = None
-        for _ in range(16):
-            try:
-                excess = self.model.excess(x, self.watched)
-            except TooLarge:
-                if last is None or last[1] < 0.05:
-                    raise
-                # the step was too large, not the noise that is needed
-                x = x - np.array([[last[1] * 2 / 3], [0.0]])
-                last = last[0], last[1] / 3
-                continue
-            worst = float(excess.max())
-            if abs(worst) < _CLOSE:
-                break
-            if last is not None:
-                seen = (last[0] - worst) / last[1]
-                slope = seen if 1 < seen < 300 else slope
-            change = min(max(worst / slope, -_LONGEST), _LONGEST)
-            last = worst, change
-            x = x + np.array([[change], [0.0]])
-        change = min(max(worst / slope, -_LONGEST), _LONGEST)
-        return x + np.array([[change], [0.0]]), excess - worst
+        excess = np.empty(0)
+
+        def worst(x: FloatArray) -> float:
+            nonlocal excess
+            excess = self.model.excess(x, self.watched)
+            return float(excess.max())
+
+        found = _SCALING.run(x, worst, self.slope)
+        return _SCALING.extrapolated(found), excess - found.excess
 
     def run(self, tolerance: float, steps: int, give_up: float, deadline: float) -> Solution:
-        n = len(self.model.size)
-        known: tuple[IntArray, FloatArray, FloatArray, FloatArray] | None = None
-        small = 0
-        for step in range(steps):
-            places = np.flatnonzero(self.excess > -_NEAR)
-            if len(places) > _MOST_PAIRS:
-                places = np.sort(places[np.argsort(-self.excess[places])[:_MOST_PAIRS]])
-            pairs = places if self.watched is None else self.watched[places]
-            if known is not None:
-                pairs = np.union1d(pairs, known[0])
-            program = self.program(pairs, known)
-            moved = self.step(program, tolerance)
-            if moved is None:
+        active: _ActivePairs | None = None
+        small_gains = 0
+        for index in range(steps):
+            pairs = self.near_pairs(active)
+            program = self.program(pairs, active)
+            step = self.step(program, tolerance)
+            if step is None:
                 break
-            change, multipliers, gain, expected = moved
-            used = multipliers > 1e-6 * multipliers.max()
-            known = pairs[used], multipliers[used], program.gradient[used], change
-            length = float(np.abs(change).max())
-            if gain > 0.5 * expected:
-                self.radius = min(max(self.radius, 2 * length), _LARGEST_RADIUS)
-            elif gain < 0.2 * expected:
-                self.radius = length / 2
-            if step % 4 == 3:
-                self.look()
-            hope = min(0.5, gain * (6 if step < 2 else 3))
-            small = small + 1 if gain < tolerance else 0
-            if (step and self.messages * (1 - hope) > give_up) or time.monotonic() > deadline:
+            used = step.multipliers > 1e-6 * step.multipliers.max()
+            active = _ActivePairs(
+                pairs[used], step.multipliers[used], program.gradient[used], step.change
+            )
+            self.adapt_radius(step)
+            if (index + 1) % _EVALUATE_ALL_EVERY == 0:
+                self.evaluate_all()
+            hoped_gain = min(0.5, step.gain * (6 if index < 2 else 3))
+            small_gains = small_gains + 1 if step.gain < tolerance else 0
+            if index and self.messages * (1 - hoped_gain) > give_up:
                 break
-            if small >= 2 or (small and expected < 3 * tolerance):
+            if time.monotonic() > deadline:
+                break
+            if small_gains >= 2 or (small_gains and step.expected < 3 * tolerance):
                 break
         if self.watched is not None:
             self.watched = None
             self.x, self.excess = self.scaled(self.x)
             self.messages = self.model.messages(self.x)
-        _, multipliers = program.solve(0.3)
-        return Solution(self.x.reshape(2, n), self.messages, pairs, multipliers)
+        _, multipliers = program.solve(_LAST_RADIUS)
+        return Solution(self.x, self.messages, pairs, multipliers)
 
-    def program(
-        self, pairs: IntArray, known: tuple[IntArray, FloatArray, FloatArray, FloatArray] | None
-    ) -> Program:
+    def near_pairs(self, active: _ActivePairs | None) -> IntArray:
+        """The pairs near delta, and those that were active in the latest step."""
+        places = np.flatnonzero(self.excess > -_NEAR)
+        if len(places) > _MOST_PAIRS:
+            places = np.sort(places[np.argsort(-self.excess[places])[:_MOST_PAIRS]])
+        pairs = places if self.watched is None else self.watched[places]
+        return pairs if active is None else np.union1d(pairs, active.pairs)
+
+    def adapt_radius(self, step: _Step) -> None:
+        if step.gain > 0.5 * step.expected:
+            self.radius = min(max(self.radius, 2 * step.length), _LARGEST_RADIUS)
+        elif step.gain < 0.2 * step.expected:
+            self.radius = step.length / 2
+
+    def program(self, pairs: IntArray, active: _ActivePairs | None) -> QuadraticProgram:
+        """The program of the next step, with the curvature that the latest step revealed."""
         model = self.model
         log_delta, gradient = model.estimator.gradient(self.x, pairs)
         rows = gradient.reshape(len(pairs), -1)
-        if known is not None:
-            old, multipliers, old_rows, change = known
-            difference = multipliers @ (rows[np.searchsorted(pairs, old)] - old_rows)
-            told = np.abs(change) > 1e-3
-            fresh = np.clip(difference / np.where(told, change, 1.0), 0, None)
-            mixed = (self.curvature + fresh) / 2 if self.curvature.any() else fresh
-            self.curvature = np.where(told, mixed, self.curvature)
+        if active is not None:
+            self.update_curvature(active, rows[np.searchsorted(pairs, active.pairs)])
         cost = model.size * np.exp(self.x[0])
-        return Program(
+        return QuadraticProgram(
             cost=np.concatenate([cost, np.zeros_like(cost)]),
             curvature=np.concatenate([cost, np.zeros_like(cost)])
             + np.maximum(self.curvature, 1e-3 * cost.mean()),
             gradient=rows,
-            room=math.log(model.target.goal) - log_delta,
+            slack=math.log(model.target.goal) - log_delta,
         )
 
-    def step(
-        self, program: Program, tolerance: float
-    ) -> tuple[FloatArray, FloatArray, float, float] | None:
-        """The first step that gains: the change, multipliers, relative gain and expectation."""
-        model = self.model
-        tightest = program.gradient[np.argmin(program.room)].reshape(2, -1)
-        self.slope = max(-float(tightest[0].sum()), 2.0)
+    def update_curvature(self, active: _ActivePairs, gradient: FloatArray) -> None:
+        """Secant estimate from the gradients of the active pairs after the latest step."""
+        difference = active.multipliers @ (gradient - active.gradient)
+        changed = np.abs(active.change) > 1e-3
+        secant = np.clip(difference / np.where(changed, active.change, 1.0), 0, None)
+        mixed = (self.curvature + secant) / 2 if self.curvature.any() else secant
+        self.curvature = np.where(changed, mixed, self.curvature)
+
+    def step(self, program: QuadraticProgram, tolerance: float) -> _Step | None:
+        """Take the first step that gains, with smaller and smaller radii; None if none does."""
+        tightest = program.gradient[np.argmin(program.slack)].reshape(2, -1)
+        self.slope = max(-float(tightest[0].sum()), SMALLEST_SLOPE)
         while self.radius > _SMALLEST_RADIUS:
             d, multipliers = program.solve(self.radius)
             expected = program.gain(d) / self.messages
             x, excess = self.scaled(self.x + d.reshape(2, -1))
-            messages = model.messages(x)
+            messages = self.model.messages(x)
             gain = (self.messages - messages) / self.messages
             if gain > 0:
                 change = (x - self.x).ravel()
                 self.x, self.excess, self.messages = x, excess, messages
-                return change, multipliers, gain, expected
+                return _Step(change, multipliers, gain, expected)
             self.radius = min(self.radius, float(np.abs(d).max())) / 3
             if expected < tolerance / 3:
                 return None
@@ -198,34 +231,40 @@ class _Descent:
 
 
 @dataclass(frozen=True)
-class Program:
-    """One step: linear in the cost and in log delta, with a diagonal curvature."""
+class QuadraticProgram:
+    """One step: a quadratic cost with diagonal curvature, and log delta to first order.
+
+    ``slack`` is how much log delta of each pair may rise.
+    """
 
     cost: FloatArray
     curvature: FloatArray
     gradient: FloatArray
-    room: FloatArray
+    slack: FloatArray
 
     def gain(self, d: FloatArray) -> float:
         return -float(self.cost @ d + d @ (self.curvature * d) / 2)
 
     def solve(self, radius: float) -> tuple[FloatArray, FloatArray]:
-        """The step within ``radius``, and the multipliers; room that is missing is paid dearly."""
+        """The step within ``radius``, and the multipliers.
+
+        A last variable relaxes all pairs, at a high price, so that the program has a solution.
+        """
         import clarabel
 
-        n, m = len(self.cost), len(self.room)
-        unit, none = sparse.identity(n, format="csc"), sparse.csc_matrix((n, 1))
+        n, m = len(self.cost), len(self.slack)
+        identity, zeros = sparse.identity(n, format="csc"), sparse.csc_matrix((n, 1))
         gradient = sparse.csc_matrix(self.gradient)
         rows = sparse.vstack(
             [
                 sparse.hstack([gradient, sparse.csc_matrix(-np.ones((m, 1)))]),
-                sparse.hstack([unit, none]),
-                sparse.hstack([-unit, none]),
+                sparse.hstack([identity, zeros]),
+                sparse.hstack([-identity, zeros]),
                 sparse.csc_matrix(([-1.0], ([0], [n])), shape=(1, n + 1)),
             ],
             format="csc",
         )
-        bound = np.concatenate([self.room, np.full(2 * n, radius), [0.0]])
+        bound = np.concatenate([self.slack, np.full(2 * n, radius), [0.0]])
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.max_threads = 1

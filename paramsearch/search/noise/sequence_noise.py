@@ -1,7 +1,8 @@
-"""The cheapest noise against any sequence of changes, for one family.
+"""The cheapest noise against arbitrary sequences of changes, for one family.
 
-With many releases, fixed sequences say little about adaptive ones.  So the bound of any sequence
-itself is lowered: its gradient by differences, and steps as in ``local``.
+With many releases, fixed sequences say little about adaptive ones.  So the bound for arbitrary
+sequences itself is lowered, with a gradient from finite differences and steps as in
+``noise_optimizer``.
 """
 
 from __future__ import annotations
@@ -15,86 +16,83 @@ from accounting.base.arrays import FloatArray
 from accounting.base.errors import AccountingError
 from accounting.composition.any_sequence import rough_upper
 from accounting.protocol import Protocol
-from paramsearch.search.noise.noise_model import Model
-from paramsearch.search.noise.noise_optimizer import Program
+from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling
+from paramsearch.search.noise.noise_model import NoiseModel
+from paramsearch.search.noise.noise_optimizer import SMALLEST_SLOPE, QuadraticProgram
 
 _DIFFERENCE = 0.05
-"""Of log mean or log r: large next to the noise that grids leave in the bound."""
-_RADIUS, _SMALLEST_RADIUS = 0.4, 0.02
-_STEPS = 12
-_WORTH = 1e-3
+"""Finite difference in log mean or log r; large compared with the error of the bound's grids."""
+_LARGEST_RADIUS, _SMALLEST_RADIUS = 0.4, 0.02
+"""Trust radii in log mean and log r; rule of thumb."""
+_MOST_STEPS = 12
+_SMALLEST_GAIN = 1e-3
 """Relative gain of a step below which the descent ends."""
+_SCALING = MeanScaling(
+    steps=8, longest_step=0.3, close=lambda excess: abs(excess) < 0.02, last_secant=True
+)
 
 
-class _Bound:
-    """log of the bound over delta, and how long one takes."""
+class _SequenceBound:
+    """log(bound / delta) for arbitrary sequences, as a function of the noise."""
 
-    def __init__(self, model: Model) -> None:
-        self.model, self.seconds = model, 0.0
+    def __init__(self, model: NoiseModel) -> None:
+        self.model = model
+        self.seconds = 0.0
+        """Time that the latest evaluation took."""
 
-    def __call__(self, x: FloatArray) -> float:
-        begun, target = time.monotonic(), self.model.target
-        one = Protocol(self.model.configuration(x)).view_pairs
-        found = rough_upper(one, target.problem.eps, target.problem.releases)
+    def excess(self, x: FloatArray) -> float:
+        begun, problem = time.monotonic(), self.model.target.problem
+        one_release = Protocol(self.model.configuration(x)).view_pairs
+        bound = rough_upper(one_release, problem.eps, problem.releases)
         self.seconds = time.monotonic() - begun
-        return math.log(found) - math.log(target.problem.delta)
+        return math.log(bound) - math.log(problem.delta)
 
     def scaled(self, x: FloatArray, slope: float) -> FloatArray:
-        """All means scaled so that the bound meets delta, about."""
-        last: tuple[float, float] | None = None
-        for _ in range(8):
-            excess = self(x)
-            if last is not None:
-                seen = (last[0] - excess) / last[1]
-                slope = seen if 1 < seen < 300 else slope
-            change = min(max(excess / slope, -0.3), 0.3)
-            x = x + np.array([[change], [0.0]])
-            if abs(excess) < 0.02:
-                break
-            last = excess, change
-        return x
+        """All means scaled so that the bound approximately meets delta."""
+        found = _SCALING.run(x, self.excess, slope)
+        return _SCALING.extrapolated(found) if found.close else found.x
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        here = self(x)
-        out = np.empty_like(x)
+        here = self.excess(x)
+        gradient = np.empty_like(x)
         for place in np.ndindex(*x.shape):
             moved = x.copy()
             moved[place] += _DIFFERENCE
-            out[place] = (self(moved) - here) / _DIFFERENCE
-        return out
+            gradient[place] = (self.excess(moved) - here) / _DIFFERENCE
+        return gradient
 
 
-def descended(model: Model, x: FloatArray, *, deadline: float) -> FloatArray:
-    """Noise that meets delta for any sequence, about, for fewer messages.
+def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float) -> FloatArray:
+    """Noise with fewer messages that approximately meets delta for arbitrary sequences.
 
-    No step is begun that would end after the ``deadline``.
+    No step begins that is expected to end after the ``deadline``.
     """
-    bound, radius = _Bound(model), _RADIUS
-    x = bound.scaled(x, 15.0)
+    bound, radius = _SequenceBound(model), _LARGEST_RADIUS
+    x = bound.scaled(x, TYPICAL_SLOPE)
     messages = model.messages(x)
-    for _ in range(_STEPS):
+    for _ in range(_MOST_STEPS):
         if time.monotonic() + bound.seconds * (x.size + 4) > deadline:
             break
         try:
             gradient = bound.gradient(x)
         except AccountingError:
             break
-        slope = max(-float(gradient[0].sum()), 2.0)
+        slope = max(-float(gradient[0].sum()), SMALLEST_SLOPE)
         cost = np.concatenate([model.size * np.exp(x[0]), np.zeros(x.shape[1])])
-        program = Program(
+        program = QuadraticProgram(
             cost=cost,
             curvature=cost + 0.05 * cost.mean(),
             gradient=gradient.reshape(1, -1),
-            room=np.zeros(1),
+            slack=np.zeros(1),
         )
         gain = 0.0
         while radius > _SMALLEST_RADIUS and gain <= 0:
             step, _ = program.solve(radius)
             moved = bound.scaled(x + step.reshape(x.shape), slope)
             gain = (messages - model.messages(moved)) / messages
-            radius = min(_RADIUS, 1.5 * radius) if gain > 0 else radius / 2.5
+            radius = min(_LARGEST_RADIUS, 1.5 * radius) if gain > 0 else radius / 2.5
         if gain > 0:
             x, messages = moved, model.messages(moved)
-        if gain < _WORTH:
+        if gain < _SMALLEST_GAIN:
             break
     return x

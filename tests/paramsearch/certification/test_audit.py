@@ -359,6 +359,6 @@ def test_mutations_of_a_bare_configuration(tmp_path: Path) -> None:
             found = audit(document, explain=False, gap=1e-2)
             if found.verdict == "certified" and decided < 60:
                 decided += 1
-                fast = Protocol(document.configuration()).delta(found.eps).enclosure
+                fast = Protocol(document.configuration()).delta(found.claim.eps).enclosure
                 assert fast.lower <= found.claim.delta
     assert decided > 20

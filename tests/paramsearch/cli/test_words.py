@@ -89,7 +89,9 @@ def proved(high: float, delta: float, low: float = 0.0) -> str:
     found = audit(stated(delta=0.5), gap=0.5, explain=False)
     assert found.proof is not None
     bounds = replace(found.proof, enclosure=Enclosure(low, high))
-    return in_words(verdict_section(replace(found, proof=bounds, delta=delta)))
+    return in_words(
+        verdict_section(replace(found, proof=bounds, claim=replace(found.claim, delta=delta)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,11 +166,11 @@ def test_every_eps_of_the_profile_is_the_one_that_was_asked_about(
             return SimpleNamespace(enclosure=Enclosure(0.0, 1.0))
 
     monkeypatch.setattr(report, "_evaluators", lambda *_, **__: (Evaluator(),) * 2)
-    curve = report.curve(replace(found, eps=eps))
+    curve = report.curve(replace(found, claim=replace(found.claim, eps=eps)))
     assert curve is not None
     assert [at for at, _ in curve] == asked == sorted(set(asked))
     assert eps in asked or eps == 1e-12
-    page = report._profile(replace(found, eps=eps, proof=None), curve)
+    page = report._profile(replace(found, claim=replace(found.claim, eps=eps), proof=None), curve)
     shown = [row.split("</span>")[0] for row in page.split('<th scope="row">')[1:]]
     assert [float(text.split('title="')[1].split('"')[0]) for text in shown] == asked
     for text, at in zip(shown, asked, strict=True):

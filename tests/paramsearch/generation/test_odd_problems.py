@@ -7,7 +7,7 @@ import pytest
 from accounting import Family, InvalidFamily, InvalidParameter, TooLarge, Undecided
 from paramsearch import Request, audit, generate
 from paramsearch.certification.claim import Claim
-from paramsearch.search.families.family_draft import Draft
+from paramsearch.search.families.family_draft import FamilyDraft
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_long_chain_of_definitions_is_a_draft() -> None:
     top = 3000
     parts = {top: (), **{m: (-(m + 1),) for m in range(2, top)}}
     parts.update({-(m + 1): (m + 1,) for m in range(2, top)})
-    draft = Draft.of(top, parts)
+    draft = FamilyDraft.of(top, parts)
     assert draft is not None
     assert len(draft.parts) == 2 * top - 3
 

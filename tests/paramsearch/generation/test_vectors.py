@@ -275,8 +275,8 @@ def test_generated_for_less_than_by_halving_eps(top: int) -> None:
     """The paper's way is (eps/2, delta/2) in each coordinate."""
     request = Request(n=10_000, eps=1.0, delta=1e-6, max_value=top, tries=6, dimension=50)
     made = generate(request)
-    assert made.useless is not None
-    assert made.useless.proven == made.useless.listed
+    assert made.optimality is not None
+    assert made.optimality.proven == made.optimality.listed
     assert audit(made.file).verdict == "certified"
     halved = Request(n=10_000, eps=0.5, delta=5e-7, max_value=top, tries=6)
     usual = generate(halved).file

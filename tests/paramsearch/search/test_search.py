@@ -1,4 +1,4 @@
-"""The search: drafts are families, programs have the optima they should, files are certified."""
+"""The search: drafts are families, programs reach their optima, files are certified."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 import accounting
 from accounting import Family, InvalidParameter, Protocol
 from accounting.model.problem import Problem
-from paramsearch.generation.finish import calibrated, finished, worst_bounds
-from paramsearch.generation.optimality import useless_moves
+from paramsearch.generation.finish import calibrated, finish, pair_bounds
+from paramsearch.generation.optimality import prove_local_optimality
 from paramsearch.problem import Request
 from paramsearch.search import central_noise as central
 from paramsearch.search.families import hub_families as hubs
-from paramsearch.search.families.atom_moves import foretell
-from paramsearch.search.families.family_draft import Draft
-from paramsearch.search.families.random_moves import shaken
+from paramsearch.search.families.atom_moves import predicted_gains
+from paramsearch.search.families.family_draft import FamilyDraft
+from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.family_search import Budget, Search
-from paramsearch.search.noise.noise_model import Model
-from paramsearch.search.noise.noise_optimizer import minimise
+from paramsearch.search.noise.noise_model import NoiseModel
+from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.target import Target
 
 
@@ -33,7 +33,7 @@ def target(max_value: int, share: float = 0.9, **other: object) -> Target:
     own = {name: value for name, value in other.items() if name in {"objective", "share", "mixed"}}
     rest = {name: value for name, value in other.items() if name not in own}
     problem = replace(base.problem, **rest)  # type: ignore[arg-type]  # the fields under test
-    return replace(base, problem=problem, **own)  # type: ignore[arg-type]  # likewise
+    return replace(base, problem=problem, **own)  # type: ignore[arg-type]  # other fields under test
 
 
 def request(max_value: int, seed: int = 0) -> Request:
@@ -45,7 +45,7 @@ FAMILIES = [accounting.ones(4), accounting.halves(9), accounting.hubs(20), accou
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_draft_is_its_family(family: Family) -> None:
-    draft = Draft.from_family(family)
+    draft = FamilyDraft.from_family(family)
     assert set(draft.family.atoms) == set(family.atoms)
     position = dict(family.basis)
     for j in range(family.max_value + 1):
@@ -57,13 +57,13 @@ def test_a_draft_is_its_family(family: Family) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 60), st.integers(0, 10**6), st.integers(0, 6))
-def test_every_mutation_of_hubs_is_a_family_or_nothing(top: int, seed: int, changes: int) -> None:
+def test_random_changes_of_hubs_are_families_or_nothing(top: int, seed: int, changes: int) -> None:
     source = random.Random(seed)
     goal = target(top)
-    shape = hubs.first(goal)
+    shape = hubs.usual_hubs(goal)
     for _ in range(changes):
-        shape = hubs.mutated(shape, top, source)
-    draft = hubs.draft(goal, shape)
+        shape = hubs.randomly_changed(shape, top, source)
+    draft = hubs.draft_from_hubs(goal, shape)
     if draft is not None:
         family = draft.family  # refuses what is not triangular
         assert family.exact
@@ -71,11 +71,11 @@ def test_every_mutation_of_hubs_is_a_family_or_nothing(top: int, seed: int, chan
 
 
 def test_a_cycle_is_no_draft() -> None:
-    assert Draft.of(4, {2: (), 3: (-4,), 4: (), -4: (3,)}) is None
+    assert FamilyDraft.of(4, {2: (), 3: (-4,), 4: (), -4: (3,)}) is None
 
 
-def test_influence_tells_how_columns_change() -> None:
-    draft = Draft.from_family(accounting.greedy(9, [4]))
+def test_influence_says_how_columns_change() -> None:
+    draft = FamilyDraft.from_family(accounting.greedy(9, [4]))
     changed = draft.changed({-4: (3,)})
     assert changed is not None
     for j in range(10):
@@ -88,8 +88,8 @@ def test_influence_tells_how_columns_change() -> None:
 
 def test_the_optimum_at_one() -> None:
     """One atom: a scan over r is the oracle."""
-    model = Model(accounting.ones(1), target(1))
-    found = minimise(model, model.start(), tolerance=1e-6).messages
+    model = NoiseModel(accounting.ones(1), target(1))
+    found = optimize_noise(model, model.first_guess(), tolerance=1e-6).messages
     best = math.inf
     for r in np.linspace(12, 26, 29):
         low, high = math.log(150), math.log(600)
@@ -105,11 +105,11 @@ def test_the_optimum_at_one() -> None:
 
 
 def test_local_optimum_does_not_depend_on_the_start() -> None:
-    model = Model(accounting.greedy(5, [3]), target(5))
+    model = NoiseModel(accounting.greedy(5, [3]), target(5))
     source = np.random.default_rng(5)
     ends = [
-        minimise(
-            model, model.start() + source.normal(0, 0.3, (2, len(model.size))), tolerance=1e-5
+        optimize_noise(
+            model, model.first_guess() + source.normal(0, 0.3, (2, len(model.size))), tolerance=1e-5
         ).messages
         for _ in range(4)
     ]
@@ -117,17 +117,17 @@ def test_local_optimum_does_not_depend_on_the_start() -> None:
     assert max(ends) < 5562  # what a rough prototype reached with this family
 
 
-def test_moves_foretell_the_gain() -> None:
-    """The best move of a poor family, solved again, gains; and about as much as was foretold."""
-    draft = Draft.from_family(accounting.greedy(10, [5, 3]))
-    model = Model(draft.family, target(10))
-    solution = minimise(model, model.start())
-    move = foretell(draft, model, solution)[0]
+def test_moves_predict_the_gain() -> None:
+    """The best move of a poor family, solved again, gains; and about as much as was predicted."""
+    draft = FamilyDraft.from_family(accounting.greedy(10, [5, 3]))
+    model = NoiseModel(draft.family, target(10))
+    solution = optimize_noise(model, model.first_guess())
+    move = predicted_gains(draft, model, solution)[0]
     assert move.gain < 0
     changed = draft.changed({move.value: move.parts})
     assert changed is not None
-    other = Model(changed.family, target(10))
-    gained = minimise(other, other.start()).messages - solution.messages
+    other = NoiseModel(changed.family, target(10))
+    gained = optimize_noise(other, other.first_guess()).messages - solution.messages
     assert gained < 0
 
 
@@ -142,36 +142,36 @@ def test_search_is_deterministic_and_beats_single_hubs() -> None:
 
 
 def test_two_parts_of_a_hub_come_in_one_move() -> None:
-    """{4, -8, 3, 1} for {4, -1 x 4}: the hub alone, or the 3 alone, makes it dearer."""
-    draft = hubs.draft(target(10, 0.5), {8: (3,)})
+    """{4, -8, 3, 1} instead of {4, -1 x 4}: either part alone makes the atom more expensive."""
+    draft = hubs.draft_from_hubs(target(10, 0.5), {8: (3,)})
     assert draft is not None
     assert draft.parts[4] == ()
     search = Search(target(10, 0.5), budget=Budget(tries=1))
-    moved = search.move(search.solve(draft))
+    moved = search.improve_atoms(search.solve(draft))
     assert moved.draft.parts[4] == (-8, 3)
     assert moved.price < 3480
 
 
 @pytest.mark.parametrize("top", [6, 9, 20, 48, 301])
 def test_hubs_with_a_shared_value_are_families(top: int) -> None:
-    for shape in hubs.cored(top):
-        draft = hubs.draft(target(top, 0.5), shape)
+    for shape in hubs.hubs_sharing_a_value(top):
+        draft = hubs.draft_from_hubs(target(top, 0.5), shape)
         assert draft is not None
-        again = hubs.draft(target(top, 0.5), dict(sorted(shape.items())))
+        again = hubs.draft_from_hubs(target(top, 0.5), dict(sorted(shape.items())))
         assert again is not None
         assert again.key == draft.key  # whatever the order
         assert draft.family.exact
-        assert hubs.inside(draft).items() <= shape.items()
+        assert hubs.hubs_of(draft).items() <= shape.items()
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 40), st.integers(0, 10_000))
-def test_every_shake_is_a_family_or_nothing(top: int, seed: int) -> None:
+def test_every_random_move_is_a_family_or_nothing(top: int, seed: int) -> None:
     rng = random.Random(seed)
-    draft = hubs.draft(target(top), hubs.first(target(top)))
+    draft = hubs.draft_from_hubs(target(top), hubs.usual_hubs(target(top)))
     for _ in range(6):
         assert draft is not None
-        draft = shaken(draft, rng) or draft
+        draft = random_move(draft, rng) or draft
         assert draft.family.exact
         assert set(range(2, top + 1)) <= set(draft.parts)
 
@@ -186,9 +186,9 @@ def test_objective_bits_pays_for_the_alphabet() -> None:
 
 
 def test_finished_files_are_certified_and_tight() -> None:
-    model = Model(accounting.greedy(5, [3]), target(5))
-    solution = minimise(model, model.start())
-    file, x = finished(model, solution.x, request(5, seed=1))
+    model = NoiseModel(accounting.greedy(5, [3]), target(5))
+    solution = optimize_noise(model, model.first_guess())
+    file, x = finish(model, solution.x, request(5, seed=1))
     assert file.certificate is not None
     assert file.certificate.delta_upper <= 1e-6
     assert file.certificate.delta_lower >= 0.998e-6
@@ -198,33 +198,33 @@ def test_finished_files_are_certified_and_tight() -> None:
 
 
 def test_too_little_noise_is_repaired() -> None:
-    """Whatever the estimates said: half the noise becomes a certified file."""
-    model = Model(accounting.ones(2), target(2))
-    x = minimise(model, model.start()).x - np.array([[0.7], [0.0]])
-    file, _ = finished(model, x, request(2))
+    """Starting from half the noise, whatever the estimates said, the file is certified."""
+    model = NoiseModel(accounting.ones(2), target(2))
+    x = optimize_noise(model, model.first_guess()).x - np.array([[0.7], [0.0]])
+    file, _ = finish(model, x, request(2))
     assert file.certificate is not None
     assert file.certificate.delta_upper <= 1e-6
 
 
-def test_useless_moves_are_counted_only_with_proof() -> None:
-    model = Model(accounting.ones(2), target(2))
-    x = calibrated(model, minimise(model, model.start(), tolerance=1e-6).x)
-    found = useless_moves(model, x, request(2))
+def test_a_move_counts_only_with_proof() -> None:
+    model = NoiseModel(accounting.ones(2), target(2))
+    x = calibrated(model, optimize_noise(model, model.first_guess(), tolerance=1e-6).x)
+    found = prove_local_optimality(model, x, request(2))
     assert found is not None
     assert found.proven == found.listed == 4
     generous = x + np.array([[0.05], [0.0]])  # with 5% to spare a move of 1% does help
-    found = useless_moves(model, generous, request(2))
+    found = prove_local_optimality(model, generous, request(2))
     assert found is not None
     assert found.proven == 0
-    assert found.saving > 0
+    assert found.largest_saving > 0
 
 
 def test_bounds_of_a_subset_of_pairs() -> None:
-    model = Model(accounting.ones(3), target(3))
-    x = model.start()
-    lower, upper = worst_bounds(model, x, None, 0.01)
+    model = NoiseModel(accounting.ones(3), target(3))
+    x = model.first_guess()
+    lower, upper = pair_bounds(model, x, None, 0.01)
     worst = np.array([int(np.argmax(lower))])
-    low, high = worst_bounds(model, x, worst, 1e-3)
+    low, high = pair_bounds(model, x, worst, 1e-3)
     assert low[0] <= upper[worst[0]]
     assert lower[worst[0]] <= high[0]
 

@@ -75,7 +75,7 @@ def test_a_search_starts_from_a_file_for_larger_values() -> None:
     ).file
     request = Request(n=1000, eps=1.0, delta=1e-6, max_value=3, tries=2, cold=True, tier="fast")
     near = generate(request, resume=larger, near=True)
-    assert near.useless is None
+    assert near.optimality is None
     assert near.file.problem.max_value == 3
     assert near.file.cost.noise_messages < larger.cost.noise_messages
     with pytest.raises(InvalidParameter, match="max_value 3, not 4"):

@@ -1,0 +1,68 @@
+"""The last steps of a search: more exact noise for the best family.
+
+Where a user may make different changes in different releases, the search so far considered fixed
+sequences of a few changes.  Here the sequences are those that are worst at the noise found, and
+finally the bound for arbitrary sequences itself is lowered.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
+from accounting.protocol import Protocol
+from paramsearch.search.family_search import Candidate
+from paramsearch.search.noise.noise_model import NoiseModel
+from paramsearch.search.noise.noise_optimizer import optimize_noise
+from paramsearch.search.noise.sequence_noise import optimize_sequence_noise
+
+_MIXINGS = 3
+"""Number of times that the changes in the sequences are chosen anew."""
+_ROUGH_GAP = 0.02
+"""Relative gap of the bounds that say by how much adaptive sequences exceed fixed ones."""
+_FEW_RELEASES = 3
+"""Largest number of releases for which fixed sequences guide the last steps as well."""
+_SECONDS = 120.0
+"""Time for lowering the bound for arbitrary sequences."""
+
+
+def polished(best: Candidate) -> Candidate:
+    """The candidate with more exact noise."""
+    problem = best.model.target.problem
+    if problem.any_sequence:
+        for _ in range(_MIXINGS if problem.releases <= _FEW_RELEASES else 0):
+            best = _with_worst_sequences(best)
+        return _against_any_sequence(best)
+    solution = optimize_noise(best.model, best.solution.x, tolerance=1e-5, steps=30)
+    return replace(best, solution=solution) if solution.messages < best.solution.messages else best
+
+
+def _with_worst_sequences(best: Candidate) -> Candidate:
+    """Optimize the noise against the changes that are worst together.
+
+    Fixed sequences may reach only as much less than delta as adaptive ones exceed it now.
+    """
+    target = best.model.target
+    problem = target.problem
+    protocol = Protocol(best.model.configuration(best.solution.x))
+    one_release = protocol.view_pairs
+    kinds = kinds_of_changes(one_release, problem.eps, problem.releases)
+    reached = sequence_bounds(
+        one_release, one_release, problem.eps, problem.releases, gap=_ROUGH_GAP
+    ).upper
+    target = replace(
+        target,
+        mixed=tuple(protocol.changes[q] for q in kinds),
+        share=target.share * min(1.0, max(0.01, problem.delta / reached)),
+    )
+    model = NoiseModel(best.model.family, target)
+    solution = optimize_noise(model, best.solution.x, tolerance=1e-4, steps=30)
+    return replace(best, model=model, solution=solution)
+
+
+def _against_any_sequence(best: Candidate) -> Candidate:
+    """Lower the bound for arbitrary sequences itself."""
+    deadline = time.monotonic() + _SECONDS
+    x = optimize_sequence_noise(best.model, best.solution.x, deadline=deadline)
+    return replace(best, solution=replace(best.solution, x=x, messages=best.model.messages(x)))
