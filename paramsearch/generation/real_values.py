@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from accounting.base.bisection import first_integer
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import positive, probability
@@ -94,13 +95,7 @@ class RealTarget:
                 f"values rounded to at most {LARGEST_VALUE} steps; about {1.02 * least:.4g} is "
                 "possible"
             )
-        while high - low > 1:
-            middle = (low + high) // 2
-            if too_coarse(middle):
-                low = middle
-            else:
-                high = middle
-        return min(high, LARGEST_VALUE)
+        return min(first_integer(lambda size: not too_coarse(size), low, high), LARGEST_VALUE)
 
     def predicted(self, max_value: int) -> Rounding:
         """The predicted cost of a rounding, from a small problem with the same slack."""

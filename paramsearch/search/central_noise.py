@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import positive, real
 
@@ -21,14 +22,14 @@ def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -
     if changes <= 2:  # delta allows hardly more than eps / changes
         return eps / changes
     top = max(1, min(max_value, _FINEST, _MOST_LOSSES // changes))
-    low, high = eps / changes, eps
-    for _ in range(40):
-        middle = (low + high) / 2
-        if _laplace_delta(middle, eps, top, changes) <= delta / 2:
-            low = middle
-        else:
-            high = middle
-    return low
+    found, _ = bisection(
+        lambda central: not _laplace_delta(central, eps, top, changes) <= delta / 2,
+        eps / changes,
+        eps,
+        mean=arithmetic_mean,
+        halvings=40,
+    )
+    return found
 
 
 def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
