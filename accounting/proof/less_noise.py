@@ -38,7 +38,7 @@ _SMALLEST_CLAIM = 1e-250
 """The smallest delta that estimates can be made for."""
 
 
-def lightened(mechanism: Mechanism, factor: int) -> Mechanism:
+def with_less_noise(mechanism: Mechanism, factor: int) -> Mechanism:
     """The odds p / (1 - p) of every atom divided by ``factor``, and r rounded down."""
 
     def part(noise: ExactNoise) -> Iterator[ExactNoise]:
@@ -66,7 +66,7 @@ def _finite(number: float) -> Fraction:
     return Fraction(number) if math.isfinite(number) else Fraction(0)
 
 
-def heavy(mechanism: Mechanism) -> bool:
+def has_heavy_noise(mechanism: Mechanism) -> bool:
     """Whether some atom has so much noise that a proof with all of it would take very long."""
     limit = HEAVY / mechanism.max_value**2
     with precision(_FINE):
@@ -78,7 +78,7 @@ def heavy(mechanism: Mechanism) -> bool:
     return False
 
 
-def light_enough(mechanism: Mechanism, question: Question) -> int:
+def noise_reduction(mechanism: Mechanism, question: Question) -> int:
     """By how much the odds may be divided with delta still well below the claim, by estimates.
 
     1 means that they should stay as they are.
@@ -88,7 +88,7 @@ def light_enough(mechanism: Mechanism, question: Question) -> int:
     factor = 1
     while factor < _LARGEST_FACTOR:
         try:
-            less = configuration(lightened(mechanism, 4 * factor), noise="less")
+            less = configuration(with_less_noise(mechanism, 4 * factor), noise="less")
             found = _estimate(Protocol(less, question.releases).view_pairs, question.eps, claim)
         except AccountingError:
             return factor

@@ -30,7 +30,7 @@ from accounting.model.proof_types import FAST, GAP, LOOSE, Tier
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import is_thinned
 from accounting.proof.fast_proof import prove_any_sequence, prove_same_change, rounded_protocol
-from accounting.proof.less_noise import heavy, light_enough, lightened
+from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_less_noise
 from accounting.proof.proof import Proof
 from accounting.proof.question import Question
 
@@ -80,7 +80,7 @@ def prove(
     """
     one_of("tier", tier, get_args(Tier))
     notary = Notary(mechanism, question.releases, question.same_change)
-    if tier == "light" or (tier == "auto" and heavy(mechanism)):
+    if tier == "light" or (tier == "auto" and has_heavy_noise(mechanism)):
         tier = "auto"
         if question.claim is not None and notary.disclosed is None:
             light = _with_less_noise(mechanism, question, deadline, progress)
@@ -145,11 +145,11 @@ def _with_less_noise(
     mechanism: Mechanism, question: Question, deadline: float, progress: Progress
 ) -> Proof | None:
     """A proof for so much less noise as should still meet the claim; None if it does not."""
-    factor = light_enough(mechanism, question)
+    factor = noise_reduction(mechanism, question)
     if factor == 1 or question.claim is None:
         return None
     less = prove(
-        lightened(mechanism, factor), question, gap=1.0, deadline=deadline, progress=progress
+        with_less_noise(mechanism, factor), question, gap=1.0, deadline=deadline, progress=progress
     )
     if less.enclosure.upper > question.claim:
         return None

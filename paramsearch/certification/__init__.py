@@ -1,1 +1,1 @@
-"""Verdicts on claims: certify a file, or audit one that somebody else proposes."""
+"""Verdicts on claims: certify a file, or audit one that others propose."""

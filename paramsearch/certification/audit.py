@@ -1,6 +1,6 @@
-"""Is a parameter file, or a configuration that somebody proposes, what it claims to be?
+"""Is a parameter file, or a configuration that is proposed, what it claims to be?
 
-Nothing in it is trusted: the exact parameters are read, delta is proved anew, and everything else
+Nothing in it is trusted: the exact parameters are read, delta is proved again, and everything else
 that follows from the parameters is recomputed and compared.  What a certificate says about how it
 was made (change, methods, precision, software) is information; its bounds are compared with the
 proof.
@@ -101,7 +101,7 @@ def audit(
     """Decide a claim about a document.
 
     Args:
-        document: A parameter file, or a configuration that somebody proposes.
+        document: A parameter file, or a configuration that is proposed.
         claim: What to decide; by default what the document claims.
         tier: Which proofs to use (accounting.proof.prove).
         gap: Relative gap between the bounds at which "undecided" is final.

@@ -1,4 +1,4 @@
-"""What a document claims, or what somebody asks about it instead."""
+"""What a document claims, or what is asked about it instead."""
 
 from __future__ import annotations
 

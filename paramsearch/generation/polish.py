@@ -18,7 +18,7 @@ from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.noise.sequence_noise import optimize_sequence_noise
 
 _MIXINGS = 3
-"""Number of times that the changes in the sequences are chosen anew."""
+"""Number of times that the changes in the sequences are chosen again."""
 _ROUGH_GAP = 0.02
 """Relative gap of the bounds that say by how much adaptive sequences exceed fixed ones."""
 _FEW_RELEASES = 3

@@ -1,4 +1,4 @@
-"""What may be audited: a parameter file, or a configuration that somebody proposes."""
+"""What may be audited: a parameter file, or a configuration that is proposed."""
 
 from __future__ import annotations
 

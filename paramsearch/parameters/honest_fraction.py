@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def as_written(honest: float) -> Fraction:
-    """The fraction that somebody who writes this number means, never more than the double."""
+    """The fraction that is meant by this number as it is written, never more than the double."""
     return min(Fraction(honest), Fraction(repr(honest)))
 
 

@@ -26,7 +26,7 @@ _LARGEST_KEY = 1 << 16
 
 
 def signature_path(path: Path) -> Path:
-    """Where the signature of a file is kept unless somebody says otherwise."""
+    """Where the signature of a file is kept by default."""
     return path.with_name(path.name + ".sig")
 
 

@@ -11,7 +11,7 @@ from accounting import NegativeBinomial, Protocol
 from accounting.base.balls import ball, precision
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.proof.directed_rounding import configuration
-from accounting.proof.less_noise import heavy, light_enough, lightened
+from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_less_noise
 from accounting.proof.prove import prove
 from accounting.proof.question import Question
 
@@ -28,7 +28,7 @@ def mechanism(mean: float, r: float = 12.0, max_value: int = 3) -> Mechanism:
 @pytest.mark.parametrize("factor", [4, 16, 1 << 12])
 def test_less_of_everything(factor: int) -> None:
     whole = mechanism(5e4)
-    light = lightened(whole, factor)
+    light = with_less_noise(whole, factor)
     assert light.central == whole.central
     with precision(256):
         for elements, parts in whole.atoms.items():
@@ -41,10 +41,10 @@ def test_less_of_everything(factor: int) -> None:
 
 
 def test_only_far_too_much_noise_is_lightened() -> None:
-    assert not heavy(mechanism(300.0))
-    assert not heavy(mechanism(5e4))
-    assert heavy(mechanism(5e6))
-    assert light_enough(mechanism(5e4), Question(eps=1.2, claim=1e-6)) > 1
+    assert not has_heavy_noise(mechanism(300.0))
+    assert not has_heavy_noise(mechanism(5e4))
+    assert has_heavy_noise(mechanism(5e6))
+    assert noise_reduction(mechanism(5e4), Question(eps=1.2, claim=1e-6)) > 1
 
 
 def test_the_bound_holds_for_the_heavy_mechanism() -> None:
@@ -71,6 +71,6 @@ def test_noise_too_small_for_the_precision_is_left_out() -> None:
     whole = mechanism(5e4)
     tiny = ExactNoise(p=Fraction(1, 1 << 160), rate=Fraction(1, 1 << 160))
     odd = Mechanism(3, {**whole.atoms, (-3, -1, 2, 2): (tiny,)}, whole.central)
-    assert lightened(odd, 4).atoms[(-3, -1, 2, 2)] == ()
+    assert with_less_noise(odd, 4).atoms[(-3, -1, 2, 2)] == ()
     huge = ExactNoise(p=1 - Fraction(1, 1 << 1100), rate=Fraction(5))
-    assert heavy(Mechanism(3, {**whole.atoms, (-3, -1, 2, 2): (huge,)}, whole.central))
+    assert has_heavy_noise(Mechanism(3, {**whole.atoms, (-3, -1, 2, 2): (huge,)}, whole.central))

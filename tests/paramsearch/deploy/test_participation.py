@@ -251,7 +251,12 @@ def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
     assert "0.9997" in section
     described = schema()["description"]
     for text in (section, Randomizer.__doc__ or "", described):
-        for word in ("multiset", "how many messages|number of messages", "order", "ids? |identifiers "):
+        for word in (
+            "multiset",
+            "how many messages|number of messages",
+            "order",
+            "ids? |identifiers ",
+        ):
             assert re.search(word, " ".join(text.split())), word
     assert "--value -" in section
     batch = seeded(file()).batch([3] * 50)
