@@ -1,12 +1,12 @@
 """Which fraction of the users is meant: the double that a file stores, or the decimal behind it.
 
-0.9 as a double is a little more than 9/10.  Who asks for 0.9 wants to be safe when nine of ten
-users add noise, so what is proved is the smaller one of the double and the shortest decimal that
-reads as it; since more noise never hurts (exact_view.md, section 3), it holds for both.
+0.9 as a double is slightly more than 9/10.  Whoever asks for 0.9 wants to be safe when nine of ten
+users add noise, so the proof is for the smaller of the double and the shortest decimal that reads
+as it; since more noise never hurts (exact_view.md, section 3), it holds for both.
 
-Files of earlier versions were made and proved for the double, and so they are read: the noise on +1
-and -1 of a file is rounded up from exactly as much as its fraction needs, so a file that has too
-little of it for the decimal was made for the double.
+Files of earlier versions were made and proved for the double, and they are read that way: the noise
+on +1 and -1 of a file is rounded up from exactly what its fraction needs, so a file with too little
+of it for the decimal was made for the double.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def claimed_fraction(file: ParameterFile) -> Fraction:
 
 
 def in_words(honest: float, proved: Fraction) -> str:
-    """The number as written, or where more users than that are needed, digits that say so."""
+    """The number as written, or, where slightly more users are needed, digits that show it."""
     if proved <= Fraction(repr(honest)):
         return exactly(honest)
     return str(Context(prec=17, rounding=ROUND_CEILING).create_decimal(Decimal(honest)))
