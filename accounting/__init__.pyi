@@ -28,9 +28,9 @@ from accounting.model.mechanism import Mechanism as Mechanism
 from accounting.model.negative_binomial import NegativeBinomial as NegativeBinomial
 from accounting.model.noise import NoiseSum as NoiseSum
 from accounting.model.problem import Problem as Problem
-from accounting.proof.proof import Proof as Proof
+from accounting.model.proof import Proof as Proof
+from accounting.model.question import Question as Question
 from accounting.proof.prove import prove as prove
-from accounting.proof.question import Question as Question
 from accounting.proof.satisfied_eps import satisfied_eps as satisfied_eps
 from accounting.protocol import Delta as Delta
 from accounting.protocol import Protocol as Protocol

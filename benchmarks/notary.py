@@ -65,7 +65,8 @@ def proof(max_value: int) -> None:
     fast = protocol.delta(EPS)
     quick = time.perf_counter() - start
     print(
-        f"{max_value:5d} {found.pairs:8,d} pairs  notary {seconds:8.2f} s {found.enclosure}  "
+        f"{max_value:5d} {len(mechanism.changes()):8,d} changes  "
+        f"notary {seconds:8.2f} s {found.enclosure}  "
         f"fast {quick:8.3f} s {fast.enclosure}"
     )
 

@@ -38,6 +38,7 @@ KNOWS = {
 SPECIFICATION = {
     "accounting.model.mechanism",
     "accounting.model.change",
+    "accounting.model.proof",
     "accounting.model.proof_types",
 }
 """What both proofs are about, and all that the notary knows of the model."""

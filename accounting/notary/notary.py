@@ -20,8 +20,9 @@ from accounting.base.deadline import check_time, sets_deadline
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.model.change import Change, Repeated
+from accounting.model.change import Change
 from accounting.model.mechanism import Atom, ExactNoise, Mechanism
+from accounting.model.proof import Proof
 from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP
 from accounting.notary.columns import UNIT, Columns, columns, revealed_value
 from accounting.notary.grid import CoordinateShift, Noises, ShiftedChange
@@ -37,34 +38,6 @@ _PARTS_OF_GAP = 20
 """One part of the gap is for the mass that is clipped, and one for the sampler's deviation."""
 _MOST_SHIFTS = 1 << 24
 """Shifts of all changes together, at about a hundred bytes each."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Bounds on delta at one eps over all changes that were asked about.
-
-    ``worst_change`` attains the lower bound; no change exceeds the upper bound.  ``met`` says
-    whether the gap is as small as was asked for.  ``exact`` is False for a family with more atoms
-    than values: then only the upper bound is meaningful, and the lower bound is 0.
-    """
-
-    eps: float
-    enclosure: Enclosure
-    worst_change: Change
-    met: bool
-    exact: bool
-    method: str
-    pairs: int
-    precision: int
-    """Bits of working precision."""
-    deviation: float
-    """What the difference between the deployed sampler and the exact noise adds to delta; already
-    included in the bounds."""
-    worst_sequence: tuple[Repeated, ...] = ()
-    """For any sequence of changes: a fixed sequence that is bad, as changes and how often each is
-    made.  The lower bound belongs to an adaptive sequence, which begins with ``worst_change``."""
-    sequence_lower: float = 0.0
-    """Lower bound on delta for ``worst_sequence`` alone."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +109,7 @@ class Notary:
         guess: Callable[[], float] | None = None,
         deadline: float = math.inf,
         progress: Progress = silent,
-    ) -> Finding:
+    ) -> Proof:
         """Enclose delta(eps).
 
         Args:
@@ -154,14 +127,13 @@ class Notary:
             Undecided: If no bound could be proved, for lack of precision or of time.
         """
         if self.disclosed is not None:
-            return Finding(
+            return Proof(
                 eps=eps,
                 enclosure=Enclosure(1.0, 1.0),
                 worst_change=self.disclosed,
                 met=True,
                 exact=True,
-                method=DISJOINT,
-                pairs=1,
+                covered={DISJOINT: 1},
                 precision=0,
                 deviation=0.0,
             )
@@ -206,14 +178,13 @@ class Notary:
                 lower = max(0.0, below(ball(found.lower) - extra)) if exact else 0.0
                 # a share above 1 is NB(1, q) and more noise (notary.md, section 6)
                 added = arb(0) if self.mechanism.central.share() >= 1 else extra
-                return Finding(
+                return Proof(
                     eps=eps,
                     enclosure=Enclosure(lower, min(1.0, above(ball(found.upper) + added))),
                     worst_change=found.worst,
                     met=found.met,
                     exact=exact,
-                    method=BALL if thinned is None else BALL_2D,
-                    pairs=len(shifted),
+                    covered={BALL if thinned is None else BALL_2D: len(shifted)},
                     precision=bits,
                     deviation=min(1.0, above(extra)),
                     worst_sequence=found.sequence if exact else (),

@@ -19,11 +19,11 @@ from accounting.base.progress import Progress
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.model.change import Change, Repeated
 from accounting.model.mechanism import Mechanism
+from accounting.model.proof import Proof
 from accounting.model.proof_types import FAST, LOOSE
+from accounting.model.question import Question
 from accounting.proof.deviation import Deviation
 from accounting.proof.directed_rounding import configuration
-from accounting.proof.proof import Proof
-from accounting.proof.question import Question
 from accounting.protocol import Protocol
 
 _SECOND_OPINIONS = 64

@@ -21,8 +21,8 @@ from accounting.base.validation import probability
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.mechanism import ExactNoise, Mechanism
+from accounting.model.question import Question
 from accounting.proof.directed_rounding import configuration
-from accounting.proof.question import Question
 from accounting.protocol import Protocol
 
 HEAVY = 3e7

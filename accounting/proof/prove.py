@@ -26,13 +26,13 @@ from accounting.base.progress import Progress, silent
 from accounting.base.validation import one_of
 from accounting.model.family import Family
 from accounting.model.mechanism import Mechanism
+from accounting.model.proof import Proof
 from accounting.model.proof_types import FAST, GAP, LOOSE, Tier
+from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import is_thinned
 from accounting.proof.fast_proof import prove_any_sequence, prove_same_change, rounded_protocol
 from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_less_noise
-from accounting.proof.proof import Proof
-from accounting.proof.question import Question
 
 LARGEST_BALL = 128
 """The largest max_value for which ``auto`` means ``ball``; beyond it, ``mixed``."""
@@ -99,9 +99,8 @@ def prove(
         progress=progress,
     )
     if tier == "ball" or notary.disclosed is not None:
-        found = enclose(guess=lambda: _guess(mechanism, question))
-        proof = Proof.of(found)
-        if question.any_sequence and not thinned and not found.worst_sequence and found.exact:
+        proof = enclose(guess=lambda: _guess(mechanism, question))
+        if question.any_sequence and not thinned and not proof.worst_sequence and proof.exact:
             with suppress(AccountingError):  # a lower bound is welcome, and not needed
                 fixed, _ = prove_any_sequence(mechanism, question, LOOSE, progress)
                 return proof.with_lower_of(fixed)
@@ -120,7 +119,7 @@ def prove(
         proof, kinds = prove_any_sequence(mechanism, question, gap, watch)
         if tier == "mixed":
             with suppress(TooLarge, Undecided):  # what is proved from above stands
-                return proof.with_lower_of(Proof.of(enclose(changes=kinds)))
+                return proof.with_lower_of(enclose(changes=kinds))
         return proof
     loose = tier == "mixed" and question.claim is None
     fast = prove_same_change(mechanism, question, LOOSE if loose else gap, watch)
@@ -134,9 +133,9 @@ def prove(
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
     enclosure = Enclosure(found.enclosure.lower, upper)
     return replace(
-        Proof.of(found),
+        found,
         enclosure=enclosure,
-        covered={found.method: len(doubtful), FAST: len(others)},
+        covered={**found.covered, FAST: len(others)},
         met=found.met and upper - enclosure.lower <= gap * upper,
     )
 

@@ -10,10 +10,10 @@ from accounting.base.progress import Progress, silent
 from accounting.model.change import Change
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof_types import LOOSE
+from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import Deviation, is_thinned
 from accounting.proof.fast_proof import rounded_protocol
-from accounting.proof.question import Question
 
 _LARGEST_EPS = 500.0
 """Beyond it no eps is looked for."""

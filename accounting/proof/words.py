@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from accounting.base.enclosure import at_least
 from accounting.model.change import in_words
-from accounting.proof.proof import Proof
+from accounting.model.proof import Proof
 
 
 def worst_case(proof: Proof, *, any_sequence: bool) -> str:

@@ -23,13 +23,13 @@ from accounting.base.validation import SMALLEST_GAP, gap_width, positive
 from accounting.model.change import in_words
 from accounting.model.configuration import LARGEST_STEP, Proposal
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
+from accounting.model.proof import Proof
 from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
-from accounting.proof.proof import Proof
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
 from accounting.proof.words import worst_case
-from paramsearch.certification.claim import Claim
 from paramsearch.parameters.assembly import consistent
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import Certificate

@@ -13,10 +13,10 @@ from accounting.base.errors import TooLarge, Undecided, Violated
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width
 from accounting.model.mechanism import Mechanism
+from accounting.model.proof import Proof
 from accounting.model.proof_types import GAP, Tier
-from accounting.proof.proof import Proof
+from accounting.model.question import Question
 from accounting.proof.prove import prove, unprotected
-from accounting.proof.question import Question
 from accounting.proof.words import worst_case
 from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.honest_fraction import claimed_fraction

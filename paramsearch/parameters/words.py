@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from accounting.base.enclosure import exactly
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -18,40 +19,23 @@ def releases_in_words(releases: int, *, same_change: bool) -> str:
     return f"{releases:,} releases together, however the user's inputs change in each"
 
 
-def claim(
-    *,
-    eps: float,
-    delta: float,
-    releases: int,
-    same_change: bool = False,
-    honest: float,
-    proved_for: Fraction,
-    dimension: int,
-) -> str:
-    """What is guaranteed, in words."""
-    text = f"({exactly(eps)}, {delta!r}) for one changed input"
-    if releases > 1:
-        text = f"({exactly(eps)}, {delta!r}) for "
-        text += releases_in_words(releases, same_change=same_change)
+def claim_in_words(claim: Claim, *, proved_for: Fraction, dimension: int) -> str:
+    """What is claimed, where ``proved_for`` is the exact fraction that ``honest`` stands for."""
+    covered = "one changed input"
+    if claim.releases > 1:
+        covered = releases_in_words(claim.releases, same_change=claim.same_change)
+    text = f"({exactly(claim.eps)}, {claim.delta!r}) for {covered}"
     if dimension > 1:
         text += f", a vector of dimension {dimension:,} with at most one value"
-    if honest < 1:
-        text += f", {in_words(honest, proved_for)} of the users adding noise"
+    if claim.honest < 1:
+        text += f", {in_words(claim.honest, proved_for)} of the users adding noise"
     return text
 
 
 def claimed(file: ParameterFile) -> str:
-    """What a file guarantees, in words."""
-    problem = file.problem
-    return claim(
-        eps=problem.eps,
-        delta=problem.delta,
-        releases=problem.releases,
-        same_change=problem.same_change,
-        honest=problem.honest,
-        proved_for=claimed_fraction(file),
-        dimension=file.dimension,
-    )
+    """What a file claims, in words."""
+    proved_for = claimed_fraction(file)
+    return claim_in_words(Claim.of(file), proved_for=proved_for, dimension=file.dimension)
 
 
 def error_of(file: ParameterFile) -> str:

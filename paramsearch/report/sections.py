@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from accounting.model.change import Change
 from accounting.model.configuration import Proposal
+from accounting.model.proof import Proof
 from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, FAST
-from accounting.proof.proof import Proof
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
 from paramsearch.parameters.honest_fraction import in_words

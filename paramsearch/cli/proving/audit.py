@@ -17,7 +17,7 @@ from paramsearch.cli.exit_codes import OF_VERDICT
 from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
 
 if TYPE_CHECKING:
-    from accounting.proof.proof import Proof
+    from accounting.model.proof import Proof
     from paramsearch.certification.audit import Audit
     from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -62,7 +62,7 @@ def audit(
     """
     from accounting.model.configuration import blaming
     from paramsearch.certification.audit import audit
-    from paramsearch.certification.claim import Claim
+    from paramsearch.parameters.claim import Claim
     from paramsearch.parameters.documents import read
     from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -156,21 +156,11 @@ def _answer(found: Audit, parameters: ParameterFile | None, signed: str | None) 
 def _facts(
     found: Audit, parameters: ParameterFile | None, signed: str | None, report: Path | None
 ) -> Iterator[Fact]:
-    from paramsearch.parameters.words import claim, error_of
+    from paramsearch.parameters.words import claim_in_words, error_of
 
     yield "verdict", found.verdict, _STYLE[found.verdict]
-    yield (
-        "claim",
-        claim(
-            eps=found.claim.eps,
-            delta=found.claim.delta,
-            releases=found.claim.releases,
-            same_change=found.claim.same_change,
-            honest=found.claim.honest,
-            proved_for=found.proved_for,
-            dimension=found.mechanism.dimension,
-        ),
-    )
+    dimension = found.mechanism.dimension
+    yield "claim", claim_in_words(found.claim, proved_for=found.proved_for, dimension=dimension)
     if found.proof is not None:
         yield from _proof_facts(found.proof, any_sequence=found.claim.any_sequence)
     if found.verdict != "certified":

@@ -20,7 +20,7 @@ from accounting.base.balls import ball, double, precision
 from accounting.model.configuration import Proposal
 from accounting.notary.thinned import ThinnedCentral
 from paramsearch.certification.audit import Audit, audit
-from paramsearch.certification.claim import Claim
+from paramsearch.parameters.claim import Claim
 
 EXAMPLE = json.loads((EXAMPLES / "sum_to_2.json").read_text())
 

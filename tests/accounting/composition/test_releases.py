@@ -25,15 +25,15 @@ from accounting.composition.any_sequence import sequence
 from accounting.evaluator.evaluate import evaluate
 from accounting.model.change import Change
 from accounting.model.configuration import Proposal
+from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.prove import prove
-from accounting.proof.question import Question
 from accounting.proof.satisfied_eps import satisfied_eps
 from paramsearch import Request, audit, generate, load
 from paramsearch.certification.audit import mechanism_of
-from paramsearch.certification.claim import Claim
 from paramsearch.cli.app import app
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.parameters.words import claimed

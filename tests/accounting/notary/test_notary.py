@@ -19,13 +19,13 @@ from accounting.base.balls import above, ball, below, ceil, floor, precision
 from accounting.model.family import greedy, halves, hubs, ones, radix
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.model.proof_types import Tier
+from accounting.model.question import Question
 from accounting.notary.columns import columns, revealed_value
 from accounting.notary.factors import dominating, grouped, labeled
 from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.prove import prove
-from accounting.proof.question import Question
 from paramsearch.certification.audit import audit, mechanism_of
 
 CHUNK = 100

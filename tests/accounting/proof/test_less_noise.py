@@ -10,10 +10,10 @@ import accounting
 from accounting import NegativeBinomial, Protocol
 from accounting.base.balls import ball, precision
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.model.question import Question
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_less_noise
 from accounting.proof.prove import prove
-from accounting.proof.question import Question
 
 
 def mechanism(mean: float, r: float = 12.0, max_value: int = 3) -> Mechanism:

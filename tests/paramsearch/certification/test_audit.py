@@ -19,8 +19,8 @@ from accounting import AccountingError, Protocol
 from accounting.model.configuration import Proposal, loads
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify
-from paramsearch.certification.claim import Claim
 from paramsearch.parameters.assembly import uncertified
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.documents import read
 from paramsearch.parameters.parameter_file import dumps
 

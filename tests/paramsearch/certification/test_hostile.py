@@ -20,9 +20,9 @@ from accounting.base.enclosure import at_least, at_most
 from accounting.model.configuration import Proposal
 from accounting.model.family import hubs
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.prove import prove
-from accounting.proof.question import Question
 from accounting.proof.satisfied_eps import satisfied_eps
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify

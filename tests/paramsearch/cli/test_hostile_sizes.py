@@ -16,8 +16,8 @@ from accounting import TooLarge, Undecided, halves
 from accounting.base.balls import floor, precision
 from accounting.model.configuration import Proposal, loads
 from accounting.model.mechanism import MOST_PARTS, ExactNoise, noises
+from accounting.model.question import Question
 from accounting.proof.prove import prove
-from accounting.proof.question import Question
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.certify import certify
 from paramsearch.deploy import Analyzer, Randomizer

@@ -19,15 +19,16 @@ from places import EXAMPLES
 from accounting import Enclosure, Violated
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.model.configuration import Proposal
-from accounting.proof.proof import Proof
+from accounting.model.proof import Proof
 from paramsearch.certification import audit as auditor
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
 from paramsearch.cli.proving import audit as audit_command
 from paramsearch.cli.proving.profile import profile
 from paramsearch.parameters.assembly import reassembled, uncertified
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.words import claim
+from paramsearch.parameters.words import claim_in_words
 from paramsearch.report import page as report
 from paramsearch.report.html import percent
 from paramsearch.report.sections import verdict_section
@@ -50,7 +51,8 @@ def answers(proposal: Proposal, **options: Any) -> tuple[dict[str, Any], str]:
 
 @given(st.floats(0, 1000), st.floats(0, 1, exclude_min=True, exclude_max=True))
 def test_a_claim_is_the_doubles_that_were_proved(eps: float, delta: float) -> None:
-    text = claim(eps=eps, delta=delta, releases=1, honest=1.0, proved_for=Fraction(1), dimension=1)
+    claim = Claim(eps=eps, delta=delta)
+    text = claim_in_words(claim, proved_for=Fraction(1), dimension=1)
     first, second = text.removeprefix("(").split(")")[0].split(", ")
     assert (float(first), float(second)) == (eps, delta)
     assert Decimal(at_least(delta)) <= Decimal(delta) <= Decimal(at_most(delta))

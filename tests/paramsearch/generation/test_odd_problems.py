@@ -6,7 +6,7 @@ import pytest
 
 from accounting import Family, InvalidFamily, InvalidParameter, TooLarge, Undecided
 from paramsearch import Request, audit, generate
-from paramsearch.certification.claim import Claim
+from paramsearch.parameters.claim import Claim
 from paramsearch.search.families.family_draft import FamilyDraft
 
 

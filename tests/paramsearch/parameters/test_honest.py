@@ -16,9 +16,9 @@ from accounting.base.balls import ball, precision
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed
-from paramsearch.certification.claim import Claim
 from paramsearch.parameters import assembly as certification
 from paramsearch.parameters.assembly import uncertified
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.parameters.words import claimed as in_full

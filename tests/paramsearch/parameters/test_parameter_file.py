@@ -23,9 +23,9 @@ from accounting import AccountingError, InvalidConfiguration, InvalidParameter, 
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed
-from paramsearch.certification.claim import Claim
 from paramsearch.parameters import parameter_file
 from paramsearch.parameters.assembly import uncertified
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import (
     ParameterFile,

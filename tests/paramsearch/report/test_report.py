@@ -28,8 +28,8 @@ from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
-from paramsearch.certification.claim import Claim
 from paramsearch.parameters.assembly import reassembled, uncertified
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.report import page as report
 from paramsearch.report.charts import LARGEST_MAP, block_maximum, block_size, pair_map

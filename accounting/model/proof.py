@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from accounting.base.enclosure import Enclosure
 from accounting.model.change import Change, Repeated
-from accounting.notary.notary import Finding
 
 
 @dataclass(frozen=True)
@@ -41,22 +40,6 @@ class Proof:
     worst_sequence: tuple[Repeated, ...] = ()
     sequence_lower: float = 0.0
     less_noise: bool = False
-
-    @staticmethod
-    def of(found: Finding) -> Proof:
-        """A finding of the notary."""
-        return Proof(
-            eps=found.eps,
-            enclosure=found.enclosure,
-            worst_change=found.worst_change,
-            exact=found.exact,
-            met=found.met,
-            covered={found.method: found.pairs},
-            precision=found.precision,
-            deviation=found.deviation,
-            worst_sequence=found.worst_sequence,
-            sequence_lower=found.sequence_lower,
-        )
 
     def with_lower_of(self, other: Proof) -> Proof:
         """This upper bound with the lower bound of another proof, where that is larger."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import not_negative, probability, share, whole
 from accounting.model.configuration import Proposal
-from accounting.proof.question import Question
+from accounting.model.question import Question
 from paramsearch.parameters.parameter_file import ParameterFile
 
 _MOST_RELEASES = (1 << 31) - 1
