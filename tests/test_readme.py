@@ -22,3 +22,15 @@ def test_the_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = scope["found"]
     assert 0 < found.enclosure.lower <= found.enclosure.upper < 1
     assert (tmp_path / "parameters.json").exists()
+
+
+PLACE = re.compile(r"(?:accounting|paramsearch|tests|benchmarks)/[\w/.-]*\w")
+
+
+def test_every_place_that_is_named_exists() -> None:
+    texts = [ROOT / "README.md"]
+    for package in ("accounting", "paramsearch", "tests", "benchmarks"):
+        texts += [*(ROOT / package).rglob("*.py"), *(ROOT / package).rglob("*.md")]
+    for path in texts:
+        for place in PLACE.findall(path.read_text(encoding="utf-8")):
+            assert (ROOT / place).exists(), f"{path.relative_to(ROOT)} names {place}"
