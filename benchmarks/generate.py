@@ -26,10 +26,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from accounting.model.costs import noise_messages
 from accounting.model.problem import Problem
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.target import Target
-from paramsearch.tables.grid import Cell
+from paramsearch.tables.cell import Cell
 
 EPS, DELTA, N = 1.0, 1e-6, 1_000_000
 WITHIN = {(1, 0.9): 5, (2, 0.9): 5, (5, 0.9): 20, (10, 0.9): 40, (20, 0.9): 120, (50, 0.9): 300,
@@ -72,7 +73,7 @@ def run(key: Key, keep: Path | None = None) -> Result:
     """Run the command once; copy its file to the folder ``keep`` if there is one."""
     max_value, fraction = key
     target = Target(Problem(n=N, eps=EPS, delta=DELTA, max_value=max_value), fraction * EPS)
-    paper_messages = paper.noise_messages(target, paper.refined(target))
+    paper_messages = noise_messages(target.step, paper.refined(target).atoms)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file.json"
         begun = time.perf_counter()

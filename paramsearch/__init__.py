@@ -8,12 +8,13 @@ them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inve
 looks up what is precomputed.  ``paramsearch.deploy`` has the randomizer and the analyzer.
 
 =================  ===============================================================================
-``problem``        what a person asks for
+``request``        what a person asks for: a problem, an error to allow, and how hard to search
 ``search``         the cheapest noise: families, the dominance program, local search; knows no file
 ``parameters``     the parameter file: model, schema, assembling, signing, and what it says in words
 ``certification``  verdicts: certify a file, audit one
 ``generation``     from a problem to a certified file: search, rounding, proof
-``tables``         grids of problems, workers, the index, lookups; ``data`` is the shipped table
+``tables``         tables of precomputed files: the index, lookups; ``data`` is the shipped one
+``filling``        making tables: grids of problems, workers, the folder
 ``deploy``         what clients and servers run: randomizer, analyzer, samplers, message files
 ``comparison``     the protocol beside the mechanisms of ``accounting.baselines``
 ``report``         the page of an audit; ``explorer`` is that of a table

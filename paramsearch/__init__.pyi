@@ -11,7 +11,7 @@ from paramsearch.parameters.documents import read as read
 from paramsearch.parameters.parameter_file import ParameterFile as ParameterFile
 from paramsearch.parameters.parameter_file import load as load
 from paramsearch.parameters.parameter_file import save as save
-from paramsearch.problem import Request as Request
+from paramsearch.request import Request as Request
 from paramsearch.tables.lookup import Found as Found
 from paramsearch.tables.lookup import Query as Query
 from paramsearch.tables.lookup import Table as Table

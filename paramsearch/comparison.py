@@ -20,19 +20,21 @@ from accounting.baselines import (
 )
 from accounting.baselines.correlated import CorrelatedNoise
 from accounting.model.configuration import Proposal
-from accounting.model.costs import bits_per_message
+from accounting.model.costs import AtomParameters, bits_per_message
 from accounting.model.family import halves
 from accounting.model.problem import Problem
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
-from paramsearch.tables.grid import Cell
+from paramsearch.tables.cell import Cell
 
 
 def certified_noise(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
     """The protocol with the noise of a certified file, which serves any n."""
-    atoms = tuple((entry.atom, entry.r, float(Fraction(entry.p))) for entry in file.atoms)
+    atoms = tuple(
+        AtomParameters(entry.atom, r=entry.r, p=float(Fraction(entry.p))) for entry in file.atoms
+    )
     return CorrelatedNoise(
         problem,
         atoms,

@@ -9,15 +9,14 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.baselines.interface import ForProblem, Run
-from accounting.model.costs import discrete_laplace_variance
-from accounting.model.family import Atom
+from accounting.model.costs import AtomParameters, discrete_laplace_variance, noise_messages
 
 
 @dataclass(frozen=True)
 class CorrelatedNoise(ForProblem):
     """Atoms with r and p of all users' noise, and DLap(eps_central / max_value) in the sum."""
 
-    atoms: tuple[tuple[Atom, float, float], ...]
+    atoms: tuple[AtomParameters, ...]
     eps_central: float
     bits_per_message: int
     name: str
@@ -34,8 +33,7 @@ class CorrelatedNoise(ForProblem):
     @property
     def noise_messages(self) -> float:
         """Expected number of noise messages of all users."""
-        atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in self.atoms)
-        return 2 / math.expm1(self.step) + atoms
+        return noise_messages(self.step, self.atoms)
 
     @property
     def messages(self) -> float:

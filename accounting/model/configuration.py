@@ -13,7 +13,7 @@ from typing import Any
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.base.validation import not_negative, positive, probability, whole
-from accounting.model.costs import discrete_laplace_variance
+from accounting.model.costs import AtomParameters, central_messages, discrete_laplace_variance
 from accounting.model.family import Atom, Family, atom
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
@@ -132,7 +132,7 @@ class Configuration:
     def noise_messages(self) -> float:
         """Expected number, 2 E[central] + sum of |s| E[D^s], over all users and coordinates."""
         atoms = math.fsum(len(s) * noise.mean for s, noise in self.noise.items())
-        return self.dimension * (2 / math.expm1(self.step) + atoms)
+        return self.dimension * (central_messages(self.step) + atoms)
 
     @property
     def mse(self) -> float:
@@ -222,13 +222,14 @@ class Proposal:
         n: Number of users, if it is given.
         dimension: More than 1 for vectors with at most one non-zero coordinate.
 
-    >>> proposal = Proposal(1, (((-1, 1), 12.0, 0.98),), 0.9, eps=1.0, delta=1e-6, n=1000)
+    >>> atoms = (AtomParameters((-1, 1), r=12.0, p=0.98),)
+    >>> proposal = Proposal(1, atoms, 0.9, eps=1.0, delta=1e-6, n=1000)
     >>> proposal.configuration().max_value
     1
     """
 
     max_value: int
-    atoms: tuple[tuple[Atom, float, float], ...]
+    atoms: tuple[AtomParameters, ...]
     eps_central: float
     eps: float | None
     delta: float | None
@@ -290,7 +291,7 @@ class Proposal:
         )
 
 
-def _entry(i: int, entry: Any) -> tuple[Atom, float, float]:
+def _entry(i: int, entry: Any) -> AtomParameters:
     if not isinstance(entry, dict) or set(entry) != {"atom", "r", "p"}:
         keys = f"not {', '.join(map(str, entry))!r:.80}" if isinstance(entry, dict) else "an object"
         raise InvalidConfiguration(f"atoms[{i}] must have exactly the keys atom, r and p, {keys}")
@@ -301,4 +302,4 @@ def _entry(i: int, entry: Any) -> tuple[Atom, float, float]:
     p = not_negative(f"p of atom {entry['atom']}", entry["p"])
     if p >= 1:
         raise InvalidParameter(f"p of atom {entry['atom']} = {p} must be less than 1")
-    return elements, r, p
+    return AtomParameters(elements, r, p)

@@ -1,8 +1,29 @@
-"""Costs that several modules need: bits of a message, and the variance of the central noise."""
+"""Costs of a configuration: the noise of an atom, expected messages, bits, and the error."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class AtomParameters(NamedTuple):
+    """An atom, and the negative binomial NB(r, p) of the noise of all users on it."""
+
+    elements: tuple[int, ...]
+    r: float
+    p: float
+
+
+def central_messages(step: float) -> float:
+    """Expected messages of the central noise, NB(1, e^-step) on +1 and on -1."""
+    return 2 / math.expm1(step)
+
+
+def noise_messages(step: float, atoms: Iterable[AtomParameters]) -> float:
+    """Expected noise messages of all users: those of the central noise, and |s| E[D^s] per atom."""
+    of_atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in atoms)
+    return central_messages(step) + of_atoms
 
 
 def bits_per_message(symbols: int) -> int:

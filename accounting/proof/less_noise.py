@@ -89,7 +89,9 @@ def noise_reduction(mechanism: Mechanism, question: Question) -> int:
     while factor < _LARGEST_FACTOR:
         try:
             less = configuration(with_less_noise(mechanism, 4 * factor), noise="less")
-            found = _estimate(Protocol(less, question.releases).view_pairs, question.eps, claim)
+            # the estimates are for the same change in every release
+            protocol = Protocol(less, question.releases, same_change=True)
+            found = _estimate(protocol.view_pairs, question.eps, claim)
         except AccountingError:
             return factor
         if not found < goal:

@@ -38,7 +38,7 @@ from accounting.baselines.interface import value_bits
 from accounting.model.problem import Problem
 from paramsearch import Request, generate, save
 from paramsearch.comparison import certified_noise, published_noise, shipped_file
-from paramsearch.tables.grid import Cell
+from paramsearch.tables.cell import Cell
 
 DATA = Path(__file__).parents[2] / "paramsearch" / "data" / "files"
 SIZES = (1, 2, 5, 10, 20, 50, 100)

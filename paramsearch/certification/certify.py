@@ -15,20 +15,19 @@ from accounting.base.validation import gap_width
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import GAP, Tier
-from accounting.model.question import Question
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.words import worst_case
 from paramsearch.parameters.assembly import reassembled
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.problem_section import ProblemSection
 from paramsearch.parameters.sections import Certificate, RepeatedChange, SequenceCertificate
 
 _BITS = 192
 """Working precision."""
 
 
-def claimed(file: ParameterFile) -> Mechanism:
+def claimed_mechanism(file: ParameterFile) -> Mechanism:
     """The mechanism of the claim: what the honest fraction of the users does."""
     return file.mechanism().thinned(claimed_fraction(file))
 
@@ -44,7 +43,7 @@ def certify(
     """Prove the claim of a file.
 
     Args:
-        file: The parameters and their claim; a certificate that it has already is ignored.
+        file: The parameters and their claim; an existing certificate is ignored.
         tier: Which proofs to use (accounting.proof.prove).
         gap: Relative gap between the bounds at which refining ends.
         deadline: On the clock of ``time.monotonic``.
@@ -57,38 +56,37 @@ def certify(
         Violated: If the claim is disproved.
         Undecided: If the bounds contain the claimed delta, or time ran out before there were any.
     """
-    problem = file.problem
-    gap = gap_width(gap)
-    mechanism = claimed(file)
+    claim, gap, mechanism = Claim.of(file), gap_width(gap), claimed_mechanism(file)
     try:
-        question = Question(
-            eps=problem.eps,
-            releases=problem.releases,
-            same_change=problem.same_change,
-            claim=problem.delta,
+        proof = prove(
+            mechanism,
+            claim.question(),
+            tier=tier,
+            gap=gap,
+            deadline=deadline,
+            progress=progress,
         )
-        proof = prove(mechanism, question, tier=tier, gap=gap, deadline=deadline, progress=progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
-    bounds = f"delta at eps = {exactly(problem.eps)} lies in {proof.enclosure}"
-    any_sequence = problem.releases > 1 and not problem.same_change
-    worst = worst_case(proof, any_sequence=any_sequence)
+    bounds = f"delta at eps = {exactly(claim.eps)} lies in {proof.enclosure}"
+    worst = worst_case(proof, any_sequence=claim.any_sequence)
     if proof.enclosure.lower == 1:
         raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
-    if proof.enclosure.lower > problem.delta:
+    if proof.enclosure.lower > claim.delta:
+        where = "with" if claim.any_sequence else "where"
         raise Violated(
-            f"{bounds}, above the claimed {problem.delta!r}: too much is given away "
-            f"{'with' if any_sequence else 'where'} {worst}; " + remedy(mechanism, problem.eps)
+            f"{bounds}, above the claimed {claim.delta!r}: too much is given away {where} {worst}; "
+            + _remedy(mechanism, claim.eps)
         )
-    if proof.enclosure.upper > problem.delta:
+    if proof.enclosure.upper > claim.delta:
         raise Undecided(
-            f"{bounds}, which does not decide the claimed {problem.delta!r}; add a little noise, "
-            "or ask for a smaller gap or another tier"
+            f"{bounds}, which does not decide the claimed {claim.delta!r}; add a little noise, or "
+            "ask for a smaller gap or another tier"
         )
-    return reassembled(file, certificate_of(proof, problem))
+    return reassembled(file, certificate_of(proof, any_sequence=claim.any_sequence))
 
 
-def remedy(mechanism: Mechanism, eps: float) -> str:
+def _remedy(mechanism: Mechanism, eps: float) -> str:
     """What may help against a violation."""
     with precision(_BITS):
         central = mechanism.central.loss() * mechanism.max_value * mechanism.coordinates
@@ -98,7 +96,8 @@ def remedy(mechanism: Mechanism, eps: float) -> str:
     return "add noise, or claim a larger eps or delta, or fewer releases if there are several"
 
 
-def certificate_of(proof: Proof, problem: ProblemSection) -> Certificate:
+def certificate_of(proof: Proof, *, any_sequence: bool) -> Certificate:
+    """What a file says of its proof."""
     fields: dict[str, Any] = {
         "eps": proof.eps,
         "delta_lower": proof.enclosure.lower,
@@ -113,7 +112,7 @@ def certificate_of(proof: Proof, problem: ProblemSection) -> Certificate:
             "python": platform.python_version(),
         },
     }
-    if problem.releases == 1 or problem.same_change:
+    if not any_sequence:
         return Certificate(**fields)
     made = tuple(
         RepeatedChange(change=made.change.listed, times=made.times) for made in proof.worst_sequence

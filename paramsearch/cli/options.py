@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from accounting.model.proof_types import Tier as TierName
     from paramsearch.deploy.simulate import SamplingPath as PathName
     from paramsearch.deploy.simulate import Values as ValuesName
-    from paramsearch.problem import Method as MethodName
-    from paramsearch.problem import Objective as ObjectiveName
+    from paramsearch.request import Method as MethodName
+    from paramsearch.request import Objective as ObjectiveName
 else:  # plain text to Typer: the code that uses a value checks it, and its message names the remedy
     TierName = ValuesName = PathName = MethodName = ObjectiveName = str
 

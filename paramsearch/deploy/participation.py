@@ -21,6 +21,7 @@ import numpy as np
 
 from accounting.base.errors import AccountingError
 from paramsearch.deploy.noise_terms import noise_terms
+from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 
 FALSE_ALARM = 1e-9
@@ -57,13 +58,13 @@ def check_enough(shortage: str | None, *, allowed: bool) -> None:
 
 def share_of(users: int, honest: float) -> int:
     """The fraction ``honest`` of the users, rounded up; the fraction is read as a decimal, so that
-    0.1 of 1,000 are 100."""
+    0.1 of 1,000 is 100."""
     return math.ceil(Fraction(repr(honest)) * users)
 
 
 def required_users(file: ParameterFile) -> int:
     """Number of users who have to add their noise for the certificate to hold."""
-    return share_of(file.problem.n, file.problem.honest)
+    return math.ceil(claimed_fraction(file) * file.problem.n)
 
 
 def too_few_users(file: ParameterFile, users: int) -> str | None:

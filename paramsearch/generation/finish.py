@@ -22,7 +22,7 @@ from accounting.protocol import Protocol
 from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.problem import Request
+from paramsearch.request import Request
 from paramsearch.search.noise.mean_scaling import MeanScaling, shifted_means
 from paramsearch.search.noise.noise_model import NoiseModel
 

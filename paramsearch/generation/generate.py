@@ -16,15 +16,13 @@ from paramsearch.generation.optimality import LocalOptimality, prove_local_optim
 from paramsearch.generation.polish import polished
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.problem import Request
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
 from paramsearch.search import central_noise
 from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_search import Budget, Candidate, Search, Start
 from paramsearch.search.target import Target
 
-_DEFAULT_FRACTION = 0.9
-"""eps of the central noise over the largest possible one, if the request has no wish."""
 _SMALL = 24
 """Largest max_value of the problems by which central noises are compared."""
 _CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
@@ -70,7 +68,7 @@ def generate(
     request: Request,
     *,
     resume: ParameterFile | None = None,
-    near: bool = False,
+    refine_only: bool = False,
     progress: Progress = silent,
 ) -> Generated:
     """Search for the cheapest parameters of a request, and certify them.
@@ -82,8 +80,8 @@ def generate(
         request: The problem, and how to solve it.
         resume: A file of the same max_value or a larger one.  The search starts from it as well as
             from its own families; by default, from the most similar file of the package's table.
-        near: Whether to start only from that file, and to change only single atoms.  This is many
-            times faster; local optimality is not proved.
+        refine_only: Whether to start only from that file, and to change only single atoms.  This is
+            many times faster; local optimality is not proved.
         progress: Called with one line of text now and then.
 
     Returns:
@@ -100,13 +98,13 @@ def generate(
     (4, 4)
     """
     try:
-        return _generate(request, resume, near, progress)
+        return _generate(request, resume, refine_only, progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
 
 
 def _generate(
-    request: Request, resume: ParameterFile | None, near: bool, progress: Progress
+    request: Request, resume: ParameterFile | None, refine_only: bool, progress: Progress
 ) -> Generated:
     target = _target(request)
     if request.method != "search":
@@ -121,7 +119,7 @@ def _generate(
     interrupted = False
     try:
         start = None if resume is None else _start(resume, target)
-        best = search.refine(start) if near and start is not None else search.run(start)
+        best = search.refine(start) if refine_only and start is not None else search.run(start)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -129,7 +127,7 @@ def _generate(
     if not interrupted and not budget.spent():
         progress("the last steps")
         best = polished(best)
-    return _finished(request, search, best, near=near, interrupted=interrupted)
+    return _finished(request, search, best, refine_only=refine_only, interrupted=interrupted)
 
 
 def _target(request: Request) -> Target:
@@ -139,8 +137,10 @@ def _target(request: Request) -> Target:
     largest = central_noise.largest_central(
         eps=request.eps, delta=request.delta, max_value=request.max_value, changes=changes
     )
-    fraction = _DEFAULT_FRACTION if request.central_fraction is None else request.central_fraction
-    target = Target(request, central_noise.by_fraction(fraction, largest), request.objective)
+    wanted = request.central_fraction
+    fraction = DEFAULT_CENTRAL_FRACTION if wanted is None else wanted
+    eps_central = central_noise.by_fraction(fraction, largest)
+    target = Target(request.problem, eps_central, request.objective)
     if request.max_rmse is None:
         return target
     least = central_noise.by_rmse(request.max_rmse, request.max_value, largest, request.honest)
@@ -213,7 +213,7 @@ def _start(file: ParameterFile, target: Target) -> Start:
 
 
 def _finished(
-    request: Request, search: Search, best: Candidate, *, near: bool, interrupted: bool
+    request: Request, search: Search, best: Candidate, *, refine_only: bool, interrupted: bool
 ) -> Generated:
     progress = search.progress
     cut_short = search.budget.spent()
@@ -236,6 +236,6 @@ def _finished(
             "a smaller fraction of it"
         ) from error
     optimality = None
-    if not (near or interrupted or cut_short):
+    if not (refine_only or interrupted or cut_short):
         optimality = prove_local_optimality(best.model, x, request, progress=progress)
     return Generated(file, optimality, tuple(search.prices), interrupted, cut_short)

@@ -16,9 +16,9 @@ import numpy as np
 from accounting.base.arrays import FloatArray
 from accounting.base.progress import Progress, silent
 from accounting.notary.notary import Notary
-from paramsearch.certification.certify import claimed
+from paramsearch.certification.certify import claimed_mechanism
 from paramsearch.generation.finish import pair_bounds, proposed_file
-from paramsearch.problem import Request
+from paramsearch.request import Request
 from paramsearch.search.noise.noise_model import NoiseModel
 
 _STEP = 0.01
@@ -71,7 +71,7 @@ def prove_local_optimality(
 def _violates_for_sequences(model: NoiseModel, x: FloatArray, request: Request) -> bool:
     """Whether the notary proves a violation; its lower bounds hold for adaptive sequences."""
     problem = model.target.problem
-    notary = Notary(claimed(proposed_file(model, x, request)), problem.releases)
+    notary = Notary(claimed_mechanism(proposed_file(model, x, request)), problem.releases)
     found = notary.enclose(problem.eps, gap=1e-3, claim=problem.delta)
     return found.enclosure.lower > problem.delta
 

@@ -32,7 +32,7 @@ def claim_in_words(claim: Claim, *, proved_for: Fraction, dimension: int) -> str
     return text
 
 
-def claimed(file: ParameterFile) -> str:
+def file_claim_in_words(file: ParameterFile) -> str:
     """What a file claims, in words."""
     proved_for = claimed_fraction(file)
     return claim_in_words(Claim.of(file), proved_for=proved_for, dimension=file.dimension)

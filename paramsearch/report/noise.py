@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import islice
 
 from accounting.model.configuration import Proposal
-from accounting.model.costs import discrete_laplace_variance
+from accounting.model.costs import discrete_laplace_variance, noise_messages
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import AtomNoise, CentralNoise
 from paramsearch.report.html import (
@@ -111,8 +111,7 @@ def _messages(document: Document) -> float:
     """Expected noise messages of all users in one coordinate: 2 E[central] + sum of |s| E[D^s]."""
     if isinstance(document, ParameterFile):
         return document.cost.noise_messages / document.dimension
-    atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in document.atoms)
-    return 2 / math.expm1(_step(document)) + atoms
+    return noise_messages(_step(document), document.atoms)
 
 
 def noise_section(document: Document, *, honest: float) -> Html:

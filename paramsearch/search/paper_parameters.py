@@ -22,7 +22,8 @@ from accounting.base.arrays import FloatArray
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.model.configuration import Proposal
-from accounting.model.family import UNIT, Atom, Family, halves
+from accounting.model.costs import AtomParameters
+from accounting.model.family import UNIT, Family, halves
 from paramsearch.search.dominance import dominance
 from paramsearch.search.target import Target
 
@@ -76,17 +77,15 @@ def _proposal(
     problem = target.problem
     top = problem.max_value
     part = problem.delta if top == 1 else problem.delta / 2
-    atoms: list[tuple[Atom, float, float]] = [
-        (UNIT, 3 * (1 + math.log(1 / part)), math.exp(-0.2 * eps_1 / top))
-    ]
+    atoms = [AtomParameters(UNIT, 3 * (1 + math.log(1 / part)), math.exp(-0.2 * eps_1 / top))]
     if top > 1:
         r = 3 * (1 + math.log((2 * top - 1) / part))  # the paper counts atoms for m and for -m
         atoms += [
-            (elements, r, math.exp(-0.2 * eps_2 / float(t)))
+            AtomParameters(elements, r, math.exp(-0.2 * eps_2 / float(t)))
             for elements, t in zip(family.atoms, t_prime, strict=True)
             if t > 0
         ]
-    if any(p >= 1 for _, _, p in atoms):
+    if any(atom.p >= 1 for atom in atoms):
         raise InvalidParameter(
             f"eps - eps* = {problem.eps - target.eps_central:g} is so small that a p rounds to 1"
         )
@@ -105,17 +104,11 @@ def _split_cost(
 ) -> Callable[[float], float]:
     """The messages of a proposal as a function of the first atom's share of the slack."""
     even = _proposal(target, family, t_prime, eps_1=slack / 2, eps_2=slack / 2)
-    weight = np.array([len(elements) * r for elements, r, _ in even.atoms])
-    rate = -2 * np.log([p for _, _, p in even.atoms])  # -log p per unit of share
+    weight = np.array([len(atom.elements) * atom.r for atom in even.atoms])
+    rate = -2 * np.log([atom.p for atom in even.atoms])  # -log p per unit of share
 
     def cost(share: float) -> float:
         first = weight[0] / math.expm1(rate[0] * share)
         return float(first + np.sum(weight[1:] / np.expm1(rate[1:] * (1 - share))))
 
     return cost
-
-
-def noise_messages(target: Target, proposal: Proposal) -> float:
-    """2 E[central] + sum of |s| E[D^s]."""
-    of_atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in proposal.atoms)
-    return target.central_messages + of_atoms

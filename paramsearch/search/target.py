@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from accounting.model.change import Change
 from accounting.model.costs import bits_per_message
 from accounting.model.problem import Problem
-from paramsearch.problem import Objective
+from paramsearch.request import Objective
 
 _MOST_SPENT = 0.98
 """Largest share of eps that counts as spent by the central noise; keeps slacks positive."""
@@ -55,11 +54,6 @@ class Target:
         problem = self.problem
         spent = problem.changed_coordinates * self.step * change
         return problem.eps - min(spent, _MOST_SPENT * problem.eps)
-
-    @property
-    def central_messages(self) -> float:
-        """2 E[central]."""
-        return 2 / math.expm1(self.step)
 
     def price(self, noise_messages: float, symbols: int) -> float:
         """What is minimized: noise messages, or bits of all users."""

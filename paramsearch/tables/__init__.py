@@ -1,1 +1,1 @@
-"""Tables of certified parameter files: many workers fill them, lookups take milliseconds."""
+"""Tables of certified parameter files: the index, and lookups that take milliseconds."""

@@ -18,8 +18,8 @@ from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_bytes
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.problem import Objective
-from paramsearch.tables.grid import Cell
+from paramsearch.request import Objective
+from paramsearch.tables.cell import Cell
 
 INDEX, FILES = "index.parquet", "files"
 """Names of the index and of the folder of parameter files in a table's folder."""

@@ -21,7 +21,7 @@ from accounting.base.validation import one_of, positive
 from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, load
-from paramsearch.problem import Objective, Request
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Objective, Request
 from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row
 
@@ -80,6 +80,12 @@ class Query(Problem):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, usual in (("dimension", 1), ("releases", 1), ("honest", 1.0)):
+            if getattr(self, name) != usual:
+                raise InvalidParameter(
+                    f"{name} = {getattr(self, name)}: tables hold files for one release of numbers "
+                    "with noise from all users; generate a file for this problem"
+                )
         if self.max_rmse is not None:
             object.__setattr__(self, "max_rmse", positive("max rmse", self.max_rmse))
         one_of("objective", self.objective, get_args(Objective))
@@ -104,7 +110,7 @@ class Query(Problem):
         """Whether the file of a row has at least this privacy and at most this error."""
         return all(requirement.met_by(row) for requirement in self.requirements())
 
-    def command(self, central_fraction: float = 0.9) -> str | None:
+    def command(self, central_fraction: float = DEFAULT_CENTRAL_FRACTION) -> str | None:
         """The command that makes a file for exactly this problem.
 
         Args:

@@ -9,8 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Grid
+from paramsearch.filling.folder import Folder
+from paramsearch.filling.grid import Grid
 from paramsearch.tables.lookup import Table, shipped_folder
 
 EPS, DELTA, TOPS, FRACTIONS = (0.5, 1.0, 2.0), (1e-8, 1e-6), (1, 2, 3), (0.9, 0.5)

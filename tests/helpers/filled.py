@@ -12,10 +12,10 @@ from typing import Any
 from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch import load, save
 from paramsearch.certification.certify import certify
+from paramsearch.filling.folder import Folder
+from paramsearch.filling.grid import Grid
+from paramsearch.filling.worker import SearchJob, SearchResult, run_search
 from paramsearch.parameters.assembly import assemble
-from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Grid
-from paramsearch.tables.worker import SearchJob, SearchResult, run_search
 
 SMALL = """eps = [0.5, 1, 2]
 delta = [1e-6, 1e-8]

@@ -22,10 +22,10 @@ from accounting import AccountingError, greedy, halves, hubs, ones, radix
 from accounting.model.configuration import Proposal
 from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch.certification.certify import certify
+from paramsearch.filling.folder import Folder
+from paramsearch.filling.grid import Grid
 from paramsearch.parameters.assembly import assemble, uncertified
 from paramsearch.parameters.parameter_file import digest, dumps, from_json
-from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Grid
 from paramsearch.tables.lookup import shipped_folder
 
 NUMBERS: list[Any] = [

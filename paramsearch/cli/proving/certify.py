@@ -82,7 +82,7 @@ def certify(
 def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> None:
     """Write the file, and print it or a line about it."""
     from paramsearch.parameters.parameter_file import dumps, save
-    from paramsearch.parameters.words import claimed
+    from paramsearch.parameters.words import file_claim_in_words
 
     if output is not None:
         save(certified, output)
@@ -93,7 +93,8 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
     assert certificate is not None
     cost = certified.cost
     print(
-        f"certified {claimed(certified)}: delta is at most {at_most(certificate.delta_upper)}; "
+        f"certified {file_claim_in_words(certified)}: "
+        f"delta is at most {at_most(certificate.delta_upper)}; "
         f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
         f"user; written to {output}"
     )

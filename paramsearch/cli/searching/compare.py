@@ -44,7 +44,7 @@ def compare(
     from accounting.model.problem import Problem
     from paramsearch.comparison import all_mechanisms, shipped_file
     from paramsearch.generation.generate import generate
-    from paramsearch.problem import Request
+    from paramsearch.request import Request
 
     problem = Problem(n=n, eps=eps, delta=delta, max_value=max_value)
     if plot is not None:

@@ -39,7 +39,7 @@ def generate(
 
     Adjacency is substitution: one user's input changes from any value to any other.
     """
-    from paramsearch.problem import Request
+    from paramsearch.request import Request
 
     options.check_same_change(same_change, releases)
     request = Request(

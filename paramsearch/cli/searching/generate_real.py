@@ -39,7 +39,7 @@ def generate_real(
     from accounting.model.proof_types import LARGEST_VALUE
     from paramsearch.generation.generate import generate
     from paramsearch.generation.real_values import RealTarget
-    from paramsearch.problem import Request
+    from paramsearch.request import Request
 
     request = Request(
         n=n,

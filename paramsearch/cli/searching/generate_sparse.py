@@ -43,7 +43,7 @@ def generate_sparse(
     The certified change is the whole one: a value leaves one coordinate, and another value appears
     in the same or in another coordinate.
     """
-    from paramsearch.problem import Request
+    from paramsearch.request import Request
 
     if dimension < 2:
         raise InvalidParameter(

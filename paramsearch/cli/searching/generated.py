@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from accounting.model.proof_types import Tier
     from paramsearch.generation.generate import Generated
     from paramsearch.parameters.parameter_file import ParameterFile
-    from paramsearch.problem import Request
+    from paramsearch.request import Request
 
 _SAME_ERROR = 1e-9
 """Relative difference below which two errors count as equal."""
@@ -104,12 +104,12 @@ def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> G
 
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
     """The result in words."""
-    from paramsearch.parameters.words import claimed, error_of
+    from paramsearch.parameters.words import error_of, file_claim_in_words
 
     file = made.file
     certificate, cost, problem = file.certificate, file.cost, file.problem
     assert certificate is not None
-    yield "certified", claimed(file), "bold green"
+    yield "certified", file_claim_in_words(file), "bold green"
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
     scope = "all" if problem.releases == 1 else "each release"
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"

@@ -45,7 +45,7 @@ def pareto(
     """Trade messages for error: a certified file for each central fraction from 0.05 to 0.99."""
     from paramsearch.generation.generate import generate
     from paramsearch.parameters.parameter_file import save
-    from paramsearch.problem import Request
+    from paramsearch.request import Request
     from paramsearch.search.central_noise import by_fraction
 
     request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)

@@ -23,10 +23,10 @@ from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.output import Fact, print_json, progress, show
 
 if TYPE_CHECKING:
-    from paramsearch.tables.grid import Cell
+    from paramsearch.filling.worker import AuditResult
+    from paramsearch.tables.cell import Cell
     from paramsearch.tables.index import Row
     from paramsearch.tables.lookup import Table
-    from paramsearch.tables.worker import AuditResult
 
 _TOLERANCE = 0.02
 """A problem may cost this much more than a harder one, relative to the latter."""
@@ -92,8 +92,8 @@ def audit_table(
 
 def _verdicts(table: Table, rows: list[Row], tier: Tier, say: Progress) -> Iterator[AuditResult]:
     """The verdicts in the order in which the proofs end."""
-    from paramsearch.tables.pools import LocalPool
-    from paramsearch.tables.worker import AuditJob, AuditResult, run_audit
+    from paramsearch.filling.pools import LocalPool
+    from paramsearch.filling.worker import AuditJob, AuditResult, run_audit
 
     with closing(LocalPool()) as pool:
         jobs: dict[Future[AuditResult], str] = {}
@@ -134,7 +134,7 @@ def _facts(
 
 def costing_more(rows: tuple[Row, ...], tolerance: float) -> Iterator[tuple[Cell, Cell]]:
     """Problems that cost more than a harder one, by more than the relative ``tolerance``."""
-    from paramsearch.tables.grid import Cell, harder_neighbors
+    from paramsearch.tables.cell import Cell, harder_neighbors
 
     cost = {
         Cell(row.max_value, row.eps, row.delta, row.central_fraction): row.noise_messages

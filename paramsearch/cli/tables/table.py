@@ -20,9 +20,9 @@ from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.output import Fact, print_json, show
 
 if TYPE_CHECKING:
-    from paramsearch.tables.filler import Event, Summary
-    from paramsearch.tables.folder import Folder
-    from paramsearch.tables.pools import Pool
+    from paramsearch.filling.filler import Event, Summary
+    from paramsearch.filling.folder import Folder
+    from paramsearch.filling.pools import Pool
 
 
 def table(
@@ -46,10 +46,10 @@ def table(
 
     Files are for one release; several runs may share a folder.
     """
-    from paramsearch.tables.filler import Filler
-    from paramsearch.tables.folder import Folder
-    from paramsearch.tables.grid import Grid
-    from paramsearch.tables.pools import DaskPool, LocalPool
+    from paramsearch.filling.filler import Filler
+    from paramsearch.filling.folder import Folder
+    from paramsearch.filling.grid import Grid
+    from paramsearch.filling.pools import DaskPool, LocalPool
 
     problems = Grid.read(grid)
     if workers is not None:

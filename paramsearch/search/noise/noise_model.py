@@ -20,6 +20,7 @@ from accounting.evaluator.build_view_pairs import (
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.change import Change
 from accounting.model.configuration import Configuration, Proposal
+from accounting.model.costs import AtomParameters, central_messages
 from accounting.model.family import UNIT, Family
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
@@ -88,7 +89,7 @@ class NoiseModel:
 
     def messages(self, x: FloatArray) -> float:
         """Noise messages of all users in one coordinate."""
-        return self.target.central_messages + float(self.size @ np.exp(x[0]))
+        return central_messages(self.target.step) + float(self.size @ np.exp(x[0]))
 
     def excess(self, x: FloatArray, pairs: IntArray | None = None) -> FloatArray:
         """log delta minus the log of the target's goal, for each pair."""
@@ -103,7 +104,7 @@ class NoiseModel:
         atoms = []
         for elements, mean, r in zip(self.family.atoms, *np.exp(x), strict=True):
             noise = NegativeBinomial.from_mean(mean=float(mean), r=float(r))
-            atoms.append((elements, noise.r, noise.p))
+            atoms.append(AtomParameters(elements, noise.r, noise.p))
         problem = self.target.problem
         return Proposal(
             max_value=problem.max_value,

@@ -27,6 +27,7 @@ from accounting.baselines import (
 )
 from accounting.baselines.ikos import messages_needed
 from accounting.baselines.interface import value_bits
+from accounting.model.costs import noise_messages
 from accounting.model.problem import Problem
 from paramsearch.comparison import certified_noise, published_noise, shipped_file
 from paramsearch.search import paper_parameters as paper
@@ -183,7 +184,7 @@ def test_the_protocol_behind_the_same_interface() -> None:
     theorem, refined = published_noise(problem, central_fraction=0.9)
     assert refined.noise_messages < theorem.noise_messages
     target = Target(Problem(n=300, eps=1.0, delta=1e-3, max_value=2), 0.9)
-    expected = paper.noise_messages(target, paper.refined(target))
+    expected = noise_messages(target.step, paper.refined(target).atoms)
     assert refined.noise_messages == pytest.approx(expected, rel=1e-12)
     random = np.random.default_rng(3)
     values = np.repeat([0, 1, 2], 100)

@@ -36,7 +36,7 @@ from paramsearch.cli.app import app
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
-from paramsearch.parameters.words import claimed
+from paramsearch.parameters.words import file_claim_in_words
 from paramsearch.report import page as report
 
 
@@ -127,7 +127,7 @@ def test_files_for_the_same_change_keep_their_meaning(name: str) -> None:
     assert file.format == "correlated-noise-parameters/1"
     found = audit(file, explain=False)
     assert (found.verdict, found.claim.same_change, found.confirmed) == ("certified", True, True)
-    assert "only if the user makes the same change in every one" in claimed(file)
+    assert "only if the user makes the same change in every one" in file_claim_in_words(file)
 
 
 def test_the_shipped_file_does_not_hold_for_two_releases_at_the_double_eps() -> None:
@@ -274,7 +274,7 @@ def test_generated_files_cover_any_sequence() -> None:
     made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=2, releases=2, tries=2)).file
     assert made.format == "correlated-noise-parameters/3"
     assert not made.problem.same_change
-    assert "however the user's inputs change in each" in claimed(made)
+    assert "however the user's inputs change in each" in file_claim_in_words(made)
     certificate = made.certificate
     assert certificate is not None
     assert certificate.delta_upper <= 1e-6

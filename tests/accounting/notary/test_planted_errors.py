@@ -25,7 +25,7 @@ from accounting.notary.grid import CoordinateShift
 from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from paramsearch.certification.audit import mechanism_of
-from paramsearch.certification.certify import claimed
+from paramsearch.certification.certify import claimed_mechanism
 from paramsearch.parameters.assembly import uncertified
 
 
@@ -44,7 +44,7 @@ def complaints() -> Iterator[str]:
         yield from _wrong(case, Notary(mechanism))
         if case.share == 1:  # the same with the rationals of a parameter file
             file = uncertified(replace(case.proposal(), n=1000))
-            yield from _wrong(case, Notary(claimed(file)))
+            yield from _wrong(case, Notary(claimed_mechanism(file)))
 
 
 def _wrong(case: Small, prover: Notary) -> Iterator[str]:

@@ -15,13 +15,14 @@ from places import EXAMPLES
 from accounting.base.balls import ball, precision
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
-from paramsearch.certification.certify import certify, claimed
+from paramsearch.certification.certify import certify, claimed_mechanism
+from paramsearch.deploy.participation import required_users
 from paramsearch.parameters import assembly as certification
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
-from paramsearch.parameters.words import claimed as in_full
+from paramsearch.parameters.words import file_claim_in_words as in_full
 
 EXAMPLE = Proposal.of(json.loads((EXAMPLES / "sum_to_2.json").read_text()))
 ABOVE = [0.9, 0.8, 0.95, 0.1]
@@ -53,7 +54,7 @@ def test_what_is_made_suffices_for_the_fraction_that_was_written(honest: float) 
                 assert noise.p == Fraction(p)
                 assert noise.shape() >= ball(r)
     assert claimed_fraction(file) <= written
-    assert claimed(file) == thin
+    assert claimed_mechanism(file) == thin
 
 
 def old(honest: float, monkeypatch: pytest.MonkeyPatch) -> ParameterFile:
@@ -71,6 +72,7 @@ def test_old_files_mean_what_they_meant(honest: float, monkeypatch: pytest.Monke
     file = old(honest, monkeypatch)
     assert from_json(json.loads(dumps(file)), source="it").sha256 == file.sha256
     assert claimed_fraction(file) == Fraction(honest)
+    assert required_users(file) >= Fraction(honest) * file.problem.n
     found = audit(from_json(json.loads(dumps(file)), source="it"))
     assert (found.verdict, found.confirmed, found.proved_for) == (
         "certified",

@@ -22,7 +22,7 @@ from places import EXAMPLES
 from accounting import AccountingError, InvalidConfiguration, InvalidParameter, Violated
 from accounting.model.configuration import Proposal
 from paramsearch.certification.audit import audit
-from paramsearch.certification.certify import certify, claimed
+from paramsearch.certification.certify import certify, claimed_mechanism
 from paramsearch.parameters import parameter_file
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.claim import Claim
@@ -151,8 +151,8 @@ def test_rationals_never_have_less_noise(
     proposal = Proposal(1, (((-1, 1), r, p),), eps_central, eps, delta, n)
     file = uncertified(proposal, honest=honest)
     assert from_json(json.loads(dumps(file)), source="it") == file
-    ((noise,),) = claimed(file).atoms.values()
-    central = claimed(file).central
+    ((noise,),) = claimed_mechanism(file).atoms.values()
+    central = claimed_mechanism(file).central
     assert noise.p == Fraction(p)
     assert noise.rate is not None
     with mp.workdps(80):

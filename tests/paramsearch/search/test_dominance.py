@@ -10,6 +10,7 @@ import pytest
 
 import accounting
 from accounting import Family, Undecided
+from accounting.model.costs import noise_messages
 from accounting.model.problem import Problem
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance import dominance
@@ -89,7 +90,7 @@ def test_nothing_to_dominate_and_a_gap_out_of_reach() -> None:
 )  # fmt: skip
 def test_the_papers_refined_numbers(max_value: int, share: float, published: float) -> None:
     goal = Target(Problem(n=10**6, eps=1.0, delta=1e-6, max_value=max_value), share)
-    found = paper.noise_messages(goal, paper.refined(goal))
+    found = noise_messages(goal.step, paper.refined(goal).atoms)
     assert abs(found - published) <= 1e-3 * published
 
 

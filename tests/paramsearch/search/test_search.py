@@ -16,7 +16,7 @@ from accounting import Family, InvalidParameter, Protocol
 from accounting.model.problem import Problem
 from paramsearch.generation.finish import calibrated, finish, pair_bounds
 from paramsearch.generation.optimality import prove_local_optimality
-from paramsearch.problem import Request
+from paramsearch.request import Request
 from paramsearch.search import central_noise as central
 from paramsearch.search.families import hub_families as hubs
 from paramsearch.search.families.atom_moves import predicted_gains

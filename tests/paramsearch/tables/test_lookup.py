@@ -18,10 +18,11 @@ from program import run
 from accounting import InvalidConfiguration, InvalidParameter
 from paramsearch import Table, audit, load, save
 from paramsearch.cli.tables.audit_table import costing_more
+from paramsearch.filling.folder import Folder
+from paramsearch.filling.grid import Grid
 from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.tables import index
-from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Cell, Grid
+from paramsearch.tables.cell import Cell
 from paramsearch.tables.lookup import Found, Query, shipped_folder
 
 SOME = ("1-1-1e-06-0.9", "2-1-1e-06-0.9", "2-0.5-1e-08-0.9", "5-1-1e-06-0.9", "5-1-1e-06-0.5",
@@ -335,3 +336,9 @@ def test_what_is_shown_of_a_table_is_one_short_line() -> None:
     assert repr(table) == f"<Table {shipped_folder()}: {len(table.rows):,} files>"
     assert len(repr(found)) < 120
     assert "\n" not in repr(found)
+
+
+@pytest.mark.parametrize("other", [{"releases": 2}, {"honest": 0.5}, {"dimension": 3}])
+def test_a_table_serves_no_other_kind_of_problem(other: dict[str, float]) -> None:
+    with pytest.raises(InvalidParameter, match=next(iter(other))):
+        Query(n=1000, eps=1.0, delta=1e-6, max_value=5, **other)  # type: ignore[arg-type]  # one of them

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from accounting.base.errors import AccountingError, Undecided
 from accounting.base.progress import Progress, silent
-from paramsearch.tables.folder import Folder
-from paramsearch.tables.grid import Cell, Grid, harder_neighbors
-from paramsearch.tables.pools import GONE, Pool
-from paramsearch.tables.worker import SearchJob, SearchResult, run_search
+from paramsearch.filling.folder import Folder
+from paramsearch.filling.grid import Grid
+from paramsearch.filling.pools import GONE, Pool
+from paramsearch.filling.worker import SearchJob, SearchResult, run_search
+from paramsearch.tables.cell import Cell, harder_neighbors
 
 TOLERANCE = 0.002
 """Largest relative excess over a harder cell's cost that is not repaired; rule of thumb."""

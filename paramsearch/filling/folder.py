@@ -22,10 +22,11 @@ from pydantic import BaseModel, ConfigDict
 
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter
+from paramsearch.filling.grid import Grid
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile, from_json, load, save
 from paramsearch.tables import index
-from paramsearch.tables.grid import Cell, Grid
+from paramsearch.tables.cell import Cell
 from paramsearch.tables.index import FILES, INDEX, Row
 
 _STALE = 3600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from accounting.base.errors import InvalidParameter
@@ -19,8 +19,12 @@ Method = Literal["search", "dominance", "theorem"]
 
 DEFAULT_TRIES = 80
 """Number of families that a search tries."""
+DEFAULT_CENTRAL_FRACTION = 0.9
+"""eps of the central noise over the largest possible one, if no error is asked for."""
 LARGEST_EPS = 100.0
+"""Beyond it there is hardly any privacy, and the search has not been tried."""
 SMALLEST_DELTA = 1e-30
+"""Below it the estimates of the search lose their accuracy."""
 MOST_SAME_RELEASES = 1_000_000
 """Largest number of releases in which a user makes the same change."""
 
@@ -66,6 +70,11 @@ class Request(Problem):
     tier: Tier = "auto"
     cold: bool = False
     settings: Mapping[str, str | float | int] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem alone, without the wishes for the search."""
+        return Problem(**{known.name: getattr(self, known.name) for known in fields(Problem)})
 
     def __post_init__(self) -> None:
         super().__post_init__()

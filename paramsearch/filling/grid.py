@@ -20,74 +20,25 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_text
 from accounting.model.proof_types import Tier
-from paramsearch.parameters.parameter_file import ParameterFile, refusals
-from paramsearch.problem import DEFAULT_TRIES, Objective, Request
+from paramsearch.parameters.parameter_file import refusals
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, DEFAULT_TRIES, Objective, Request
 from paramsearch.search.central_noise import by_fraction
+from paramsearch.tables.cell import Cell
 
 LARGEST_GRID = 100_000
 """Largest number of cells."""
-_NEAR = 1e-9
-"""Relative tolerance of the central fraction; rounding of the central noise changes it by less."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One problem of a grid, for any number of users."""
-
-    max_value: int
-    eps: float
-    delta: float
-    central_fraction: float
-
-    @property
-    def name(self) -> str:
-        """The name of its file, without the suffix."""
-        numbers = map(exactly, (self.eps, self.delta, self.central_fraction))
-        return "-".join([str(self.max_value), *numbers])
-
-    def __str__(self) -> str:
-        return (
-            f"max_value {self.max_value}, eps {exactly(self.eps)}, delta {exactly(self.delta)}, "
-            f"central fraction {exactly(self.central_fraction)}"
-        )
-
-    @staticmethod
-    def of(file: ParameterFile) -> Cell:
-        """The problem of a file; its central fraction as the provenance states it, if that is
-        close to the true one."""
-        problem = file.problem
-        share = file.central.eps_central / problem.eps
-        stated = file.provenance.settings.get("central_fraction")
-        if not isinstance(stated, float) or abs(stated - share) > _NEAR * share:
-            stated = float(f"{share:.9g}")
-        return Cell(problem.max_value, problem.eps, problem.delta, stated)
-
-
-def harder_neighbors(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:
-    """Pairs of a cell and the next one with smaller eps, with smaller delta, or with larger
-    max_value, all else being equal.  The second one is harder, so it must not be cheaper."""
-    lines = defaultdict[tuple[object, ...], list[Cell]](list)
-    for cell in cells:
-        lines["eps", replace(cell, eps=1.0)].append(cell)
-        lines["delta", replace(cell, delta=1.0)].append(cell)
-        lines["max_value", replace(cell, max_value=1)].append(cell)
-    for line in lines.values():
-        line.sort(key=lambda cell: (-cell.eps, -cell.delta, cell.max_value))
-        yield from pairwise(line)
 
 
 def _unique(values: tuple[float, ...]) -> tuple[float, ...]:
@@ -109,7 +60,7 @@ class Grid(BaseModel):
     eps: Axis
     delta: Axis
     max_value: Counts
-    central_fraction: Axis = (0.9,)
+    central_fraction: Axis = (DEFAULT_CENTRAL_FRACTION,)
     n: Counts = (1_000_000,)
     objective: Objective = "messages"
     tries: int = DEFAULT_TRIES

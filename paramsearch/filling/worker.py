@@ -15,7 +15,7 @@ from accounting.model.proof_types import Tier
 from paramsearch.certification.audit import audit
 from paramsearch.generation.generate import generate
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
-from paramsearch.problem import Request
+from paramsearch.request import Request
 from paramsearch.tables.index import Row
 
 Item = TypeVar("Item")
@@ -66,7 +66,7 @@ def _search(job: SearchJob) -> SearchResult:
         else:
             start = _file(job.start)
             settings = {**job.request.settings, "start": start.sha256}
-            made = generate(replace(job.request, settings=settings), resume=start, near=True)
+            made = generate(replace(job.request, settings=settings), resume=start, refine_only=True)
         text = dumps(made.file)
     except (AccountingError, MemoryError) as error:
         failure = _because(error)

@@ -15,9 +15,10 @@ from program import command, run
 
 from accounting import InvalidConfiguration, InvalidParameter
 from paramsearch import audit, load
+from paramsearch.filling.filler import Filler
+from paramsearch.filling.grid import Grid
 from paramsearch.tables import index
-from paramsearch.tables.filler import Filler
-from paramsearch.tables.grid import Cell, Grid, harder_neighbors
+from paramsearch.tables.cell import Cell, harder_neighbors
 
 # the grid
 
@@ -218,8 +219,8 @@ def test_two_runs_share_a_folder(table: Path, tmp_path: Path) -> None:
 
 def test_claims_exclude_other_processes(tmp_path: Path) -> None:
     asking = (
-        "import sys; from pathlib import Path; from paramsearch.tables.folder import Folder;"
-        "from paramsearch.tables.grid import Grid; path = Path(sys.argv[1]);"
+        "import sys; from pathlib import Path; from paramsearch.filling.folder import Folder;"
+        "from paramsearch.filling.grid import Grid; path = Path(sys.argv[1]);"
         "folder = Folder(path, Grid.read(path / 'grid.toml'));"
         "print([folder.claim(cell) for cell in folder.grid.cells[:2]])"
     )

@@ -18,10 +18,10 @@ from program import command, run
 
 from accounting import InvalidParameter
 from paramsearch import load, save
+from paramsearch.filling.filler import Event, Filler
+from paramsearch.filling.pools import LocalPool
+from paramsearch.filling.worker import SearchJob, SearchResult, run_search
 from paramsearch.tables import index
-from paramsearch.tables.filler import Event, Filler
-from paramsearch.tables.pools import LocalPool
-from paramsearch.tables.worker import SearchJob, SearchResult, run_search
 
 
 def fails_at_two(job: SearchJob) -> SearchResult:

@@ -10,9 +10,9 @@ from filled import Here, contents, copied, folder_of, spoiled
 
 from accounting import InvalidParameter
 from paramsearch import Request, audit, generate, load, save
+from paramsearch.filling.filler import Filler, violations
+from paramsearch.filling.worker import SearchResult
 from paramsearch.parameters.parameter_file import dumps
-from paramsearch.tables.filler import Filler, violations
-from paramsearch.tables.worker import SearchResult
 
 
 def test_a_poor_optimum_is_repaired_from_the_better_neighbour(table: Path, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_search_starts_from_a_file_for_larger_values() -> None:
         Request(n=1000, eps=1.0, delta=1e-6, max_value=4, tries=2, cold=True, tier="fast")
     ).file
     request = Request(n=1000, eps=1.0, delta=1e-6, max_value=3, tries=2, cold=True, tier="fast")
-    near = generate(request, resume=larger, near=True)
+    near = generate(request, resume=larger, refine_only=True)
     assert near.optimality is None
     assert near.file.problem.max_value == 3
     assert near.file.cost.noise_messages < larger.cost.noise_messages

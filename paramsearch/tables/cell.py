@@ -1,0 +1,60 @@
+"""One problem of a table, for any number of users."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from accounting.base.enclosure import exactly
+from paramsearch.parameters.parameter_file import ParameterFile
+
+_NEAR = 1e-9
+"""Relative tolerance of the central fraction; rounding of the central noise changes it by less."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One problem of a grid, for any number of users."""
+
+    max_value: int
+    eps: float
+    delta: float
+    central_fraction: float
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without the suffix."""
+        numbers = map(exactly, (self.eps, self.delta, self.central_fraction))
+        return "-".join([str(self.max_value), *numbers])
+
+    def __str__(self) -> str:
+        return (
+            f"max_value {self.max_value}, eps {exactly(self.eps)}, delta {exactly(self.delta)}, "
+            f"central fraction {exactly(self.central_fraction)}"
+        )
+
+    @staticmethod
+    def of(file: ParameterFile) -> Cell:
+        """The problem of a file; its central fraction as the provenance states it, if that is
+        close to the true one."""
+        problem = file.problem
+        share = file.central.eps_central / problem.eps
+        stated = file.provenance.settings.get("central_fraction")
+        if not isinstance(stated, float) or abs(stated - share) > _NEAR * share:
+            stated = float(f"{share:.9g}")
+        return Cell(problem.max_value, problem.eps, problem.delta, stated)
+
+
+def harder_neighbors(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:
+    """Pairs of a cell and the next one with smaller eps, with smaller delta, or with larger
+    max_value, all else being equal.  The second one is harder, so it must not be cheaper."""
+    lines = defaultdict[tuple[object, ...], list[Cell]](list)
+    for cell in cells:
+        lines["eps", replace(cell, eps=1.0)].append(cell)
+        lines["delta", replace(cell, delta=1.0)].append(cell)
+        lines["max_value", replace(cell, max_value=1)].append(cell)
+    for line in lines.values():
+        line.sort(key=lambda cell: (-cell.eps, -cell.delta, cell.max_value))
+        yield from pairwise(line)
