@@ -1,7 +1,7 @@
 """The privacy of the whole protocol, by the exact view (exact_view.md, Theorem 2).
 
 Adjacency is substitution: one user's input becomes another one, any two values in 0..max_value.
-Every number returned is a bound with its side in its name; see ``Enclosure``.
+Every number returned is an upper or a lower bound, and its name says which.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from accounting.model.noise import NoiseSum
 from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES
 
 _LARGEST_EPS, _LARGEST_EPS_OF_ANY = 500.0, 1e4
-"""Beyond them ``epsilon`` gives up."""
+"""Largest eps that ``epsilon`` tries, for one repeated change and for arbitrary sequences."""
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,12 @@ class Protocol:
             value = whole(name, getattr(change, name), least=0)
             if value > top:
                 raise InvalidParameter(f"{name} = {value} is larger than max_value = {top}")
-        if change.moved or change.before == change.after:
+        if change.moved:
+            raise InvalidParameter(f"{change}: delta_of takes changes within one coordinate")
+        if change.before == change.after:
             raise InvalidParameter(
-                f"({change.before}, {change.after}) is no change within a coordinate: take two "
-                "different values"
+                f"({change.before}, {change.after}) is not a change within one coordinate: give "
+                "two different values"
             )
         part = self._pairs_of(np.array([change.before, change.after])).subset(np.array([0]))
         eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
@@ -364,8 +366,8 @@ class Protocol:
     ) -> Enclosure:
         """The eps of any sequence, where the bounds at ``between`` contain delta.
 
-        From there up to where the upper bound meets delta, and down to where a fixed sequence
-        exceeds it; ``low`` and ``high`` are known to lie outside.
+        Search upwards from ``between`` for where the upper bound falls to delta, and downwards for
+        where the lower bound exceeds it; ``low`` and ``high`` are known ends.
         """
 
         def bounds(eps: float) -> Enclosure:

@@ -22,6 +22,7 @@ from accounting.composition.dominating_pair import DominatingPair
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
 
+# Some of these are also in notary/sequences.py, kept separate so that the proofs stay independent.
 MOST_STEPS = 32
 """Largest number of releases that are steps of the induction one by one."""
 _BLOCK = 8

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray, multiples
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.composition.dominating_pair import (
@@ -27,7 +27,6 @@ from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.spectra import Spectra, transform
 from accounting.evaluator.tilted_losses import tilt_factors
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.noise import UNIT_ROUNDOFF
 
 _BLOCK = 32
 """Number of changes whose laws are in memory at a time."""
@@ -86,7 +85,7 @@ def change_profiles(view_pairs: ViewPairs, eps: float, releases: int, *, gap: fl
         step=plan.step,
         tilt=plan.tilt,
         size=plan.size,
-        order=np.argsort(-(terms.chernoff + terms.not_kept), kind="stable"),
+        order=np.argsort(-(terms.chernoff + terms.aside_upper), kind="stable"),
         rows=_InverseTransform(spectra, terms).profiles,
     )
 
@@ -203,4 +202,4 @@ class _InverseTransform:
                 aside = (scale_up[q] * self.peak * terms.outside[q] + terms.below[q]) * scale
             pair = DominatingPair(plan.step, plan.origin, mass, 0.0)
             value = pair.profile(plan.origin, n, lift) + np.where(np.isnan(aside), 1.0, aside)
-            out[i] = np.minimum((value + terms.not_kept[q]) * (1 + 1e-11), 1.0)
+            out[i] = np.minimum((value + terms.aside_upper[q]) * (1 + 1e-11), 1.0)

@@ -13,10 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray, multiples
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.errors import TooLarge
-from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_LAW = 1 << 23
 """Largest number of grid points of a law; a composition needs about ten arrays of this size."""

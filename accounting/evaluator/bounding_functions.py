@@ -14,6 +14,8 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 
+UPPER, LOWER = 0, 1
+"""Columns of arrays with one number for each of the two bounding functions."""
 _CURVATURE = 0.65
 """The free constant c of Theorem 5, in units of 1/sqrt(v); any positive value is sound."""
 

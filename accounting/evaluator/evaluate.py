@@ -31,21 +31,33 @@ from accounting.evaluator.grid_plan import (
     saddle_estimate,
 )
 from accounting.evaluator.noise_tables import tabulate
-from accounting.evaluator.pair_error_terms import Bounds, PairTerms
+from accounting.evaluator.pair_error_terms import PairBounds, PairTerms
 from accounting.evaluator.spectra import correlate, transform
-from accounting.evaluator.tilted_losses import LARGEST_GRID, tilt_factors
+from accounting.evaluator.tilted_losses import LARGEST_GRID, SMALLEST_DELTA, tilt_factors
 from accounting.evaluator.view_pairs import ViewPairs
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the spectra of one evaluation may take."""
 LARGEST_EPS = 1e6
-"""Largest eps that is evaluated: grids of losses end there."""
+"""Largest eps that is evaluated: the grid of one factor ends at a loss of 2^22 / 16, below 3e5."""
 _ATTEMPTS = 8
 """Largest number of passes, each on a finer grid."""
 _NEGLIGIBLE = 1e-4
 """Pairs whose bound is this small relative to the worst keep the cheap Chernoff bound."""
 _SMALLEST_TAIL = 1e-290
 """Smallest tail that a table is made for: below, doubles lose their relative accuracy."""
+# Rules of thumb for the coarse estimate, which is no bound.
+_TAIL_ROUNDS, _CAP_ROUNDS = 8, 80
+"""Largest number of tails that are tried, and of caps for each."""
+_STEP_RATIO = 0.3
+"""Ratio of the steps of the coarse grids of two attempts."""
+_LARGEST_TAIL, _NEXT_TAIL = 1e-3, 1e-6
+"""Largest tail, and the one that is tried next, relative to the divergence that caps may cut."""
+_FIRST_BUDGET, _LARGE_BUDGET = 1e-6, 1e-3
+"""Mass that caps may cut from a factor at first; the second one for a large divergence."""
+_FAR_BELOW, _CLOSE, _NEXT_BUDGET = 5, 1.5, 0.4
+"""Relative to the budget: allowed mass at which the large budget is tried.  Relative to the allowed
+mass: largest budget, and the budget that is tried next."""
 
 
 def evaluate(
@@ -55,7 +67,7 @@ def evaluate(
     gap: float = 0.01,
     absolute: float = 0.0,
     progress: Progress = silent,
-) -> Bounds:
+) -> PairBounds:
     """Enclosures of the divergence of every pair at ``eps``.
 
     The grid is refined until the enclosure of the largest one has relative gap ``gap`` or width
@@ -77,24 +89,24 @@ def evaluate(
             f"{len(left):,} pairs, {part.factor_count:,} factors, grid of {plan.size:,} points "
             f"{plan.step:.3g} apart, tilt {plan.tilt:.4g}"
         )
-        found = run(part, coarse.tables, plan)
+        found = evaluate_on_grid(part, coarse.tables, plan)
         lower[left] = np.maximum(lower[left], found.lower)
         upper[left] = np.minimum(upper[left], found.upper)
         if (lower > upper).any():
             raise AssertionError("the bounds crossed: please report the configuration")
         best = float(lower.max())
         width = float(upper.max()) - best
-        if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < 1e-280:
+        if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < SMALLEST_DELTA:
             break
         if plan.size == largest and wanted.attempt > 1:
             break
         left = np.flatnonzero(upper > max(best, absolute / 2))
         wanted = _refined(wanted, found, tail=coarse.tail, attained=best, width=width)
-    return Bounds(lower, upper)
+    return PairBounds(lower, upper)
 
 
 def _refined(
-    last: Refinement, found: Bounds, *, tail: float, attained: float, width: float
+    last: Refinement, found: PairBounds, *, tail: float, attained: float, width: float
 ) -> Refinement:
     """The next attempt, after one that left an enclosure of this width."""
     scale, step_factor = max(attained, last.absolute), last.step_factor
@@ -103,7 +115,7 @@ def _refined(
     return replace(
         last,
         attempt=last.attempt + 1,
-        tail=min(tail, 1e-6 * last.gap * max(scale, 1e-280)),
+        tail=min(tail, 1e-6 * last.gap * max(scale, SMALLEST_DELTA)),
         step_factor=step_factor,
         attained=attained,
         seen=found.estimate if found.estimate > 0 else math.inf,
@@ -139,34 +151,36 @@ def coarse_estimate(view_pairs: ViewPairs, wanted: Refinement) -> CoarseEstimate
     much was cut, hence the iterations.
     """
     share, tail = wanted.cap_share, wanted.tail
-    for _ in range(8):
+    for _ in range(_TAIL_ROUNDS):
         check_time()
         tables = tabulate(view_pairs, tail)
-        losses = CoarseLosses(view_pairs, tables, wanted.eps, step_factor=0.3**wanted.attempt)
-        budget = 1e-6
-        for turn in range(80):
+        losses = CoarseLosses(
+            view_pairs, tables, wanted.eps, step_factor=_STEP_RATIO**wanted.attempt
+        )
+        budget = _FIRST_BUDGET
+        for turn in range(_CAP_ROUNDS):
             check_time()
             moments = losses.capped(budget)
             saddle = saddle_estimate(view_pairs, moments, wanted.eps)
             delta = wanted.expected(saddle)
             allowed = share * delta * math.exp(-wanted.eps) / saddle.splits
-            if turn == 0 and allowed > 5 * budget:
-                budget = 1e-3  # a large divergence: start from a larger budget
+            if turn == 0 and allowed > _FAR_BELOW * budget:
+                budget = _LARGE_BUDGET
                 continue
-            if budget <= 1.5 * allowed:
+            if budget <= _CLOSE * allowed:
                 break
-            budget = 0.4 * allowed
-        if tail <= max(1e-3 * share * delta, _SMALLEST_TAIL):
+            budget = _NEXT_BUDGET * allowed
+        if tail <= max(_LARGEST_TAIL * share * delta, _SMALLEST_TAIL):
             break
-        tail = max(1e-6 * share * delta, _SMALLEST_TAIL)
+        tail = max(_NEXT_TAIL * share * delta, _SMALLEST_TAIL)
     return CoarseEstimate(tables, tail, moments, saddle)
 
 
-def run(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> Bounds:
+def evaluate_on_grid(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> PairBounds:
     """One rigorous pass (Theorem 6: the enclosure holds for any plan)."""
     tilted = tilt_factors(view_pairs, tables, plan)
     terms = PairTerms.of(view_pairs, tilted.factors, plan)
-    contends = terms.chernoff + terms.not_kept > 0.5 * terms.not_kept.max()
+    contends = terms.chernoff + terms.aside_upper > 0.5 * terms.aside_upper.max()
     keep = np.flatnonzero(contends | (terms.chernoff > _NEGLIGIBLE * terms.chernoff.max()))
     sums = np.zeros((view_pairs.pair_count, 2))
     error = np.zeros((view_pairs.pair_count, 2))

@@ -23,7 +23,7 @@ Tables = Mapping[int, NoiseTable]
 """Tables by the index of their noise."""
 COARSEST_STEP = 1 / 16
 """Largest step of a grid, in units of the loss: ``one_minus_exp`` is accurate up to there."""
-SMALLEST_DELTA = 1e-300
+NEARLY_ZERO = 1e-300
 """Stands for a divergence of zero where a logarithm or a quotient of it is taken."""
 _REACH = 30
 """Distance of the ends of the coarse grid from eps, in standard deviations of the loss."""
@@ -281,8 +281,8 @@ def saddle_estimate(view_pairs: ViewPairs, moments: CappedMoments, eps: float) -
     return SaddleEstimate(
         tilt=float(tilt[q]),
         splits=max(1, int(splits) * view_pairs.releases),
-        kept=max(float(kept[q]), SMALLEST_DELTA),
-        total=max(float(kept[q] + aside[q]), SMALLEST_DELTA),
+        kept=max(float(kept[q]), NEARLY_ZERO),
+        total=max(float(kept[q] + aside[q]), NEARLY_ZERO),
         log_moment=log_moment,
         cap=view_pairs.totals(moments.cap),
     )
@@ -347,7 +347,7 @@ def choose_plan(
     After the first attempt every tilt is considered, not only those near the saddle point.
     """
     eps, tilts, thorough = wanted.eps, moments.tilts, wanted.attempt > 0
-    delta = max(wanted.expected(saddle), SMALLEST_DELTA)
+    delta = max(wanted.expected(saddle), NEARLY_ZERO)
     steepest = _LARGEST_EXPONENT / max(float(moments.central_cap.max(initial=0.0)), 1e-9)
     best = int(np.searchsorted(tilts, saddle.tilt))
     begin, end = (1, len(tilts)) if thorough else (best - 2, best + 4)

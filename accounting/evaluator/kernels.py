@@ -145,8 +145,9 @@ def tilted_rows(
     """For each shift: its gridded loss, tilted relative to grid point reference[row] >= last[row].
 
     decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the cells under the first tilt,
-    wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; ``out[row]``
-    is that of connect_the_dots.
+    wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; the columns
+    of ``out`` are those of connect_the_dots: mass at +infinity, capped P-mass, its Q-mass, P-mass
+    shifted beyond the table, P-mass below the grid.
     """
     period = rows.shape[1]
     cells = np.empty(np.max(last) - first + 1)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 from accounting.base.errors import TooLarge
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
+from accounting.model.noise import NoiseSum
 
 LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.evaluator import bounding_functions
+from accounting.evaluator.bounding_functions import LOWER, UPPER
 from accounting.evaluator.grid_plan import GridPlan
-from accounting.evaluator.tilted_losses import Factors
+from accounting.evaluator.tilted_losses import SMALLEST_DELTA, Factors
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.noise import UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True)
-class Bounds:
+class PairBounds:
     """``lower[q] <= divergence of pair q <= upper[q]``.
 
     ``estimate`` is the largest divergence without error terms, and ``step_width`` the part of the
@@ -37,8 +37,8 @@ class PairTerms:
     them (Lemma 1).  ``scale_up`` and ``scale_low``: bounds of e^{-tilt * eps} times the moment.
     ``outside``: share of the tilted mass outside the window (Lemma F7).  ``below``: bound of the
     divergence lost below the grid (Lemma 3).  ``splits``: number of connect-the-dots splits.
-    ``given_away`` and ``not_kept``: bounds from below and above of the divergence of what was set
-    aside (Lemma 2).  ``chernoff``: Chernoff bound of the divergence of the rest.
+    ``aside_lower`` and ``aside_upper``: bounds of the divergence of what was set aside (Lemma 2).
+    ``chernoff``: Chernoff bound of the divergence of the rest.
     """
 
     view_pairs: ViewPairs
@@ -51,8 +51,8 @@ class PairTerms:
     outside: FloatArray
     below: FloatArray
     splits: IntArray
-    given_away: FloatArray
-    not_kept: FloatArray
+    aside_lower: FloatArray
+    aside_upper: FloatArray
     chernoff: FloatArray
 
     @staticmethod
@@ -72,7 +72,7 @@ class PairTerms:
             scale_up = np.exp(base - plan.tilt * eps_up + slack + eta)
             scale_low = np.exp(base - plan.tilt * eps_low - slack - eta)
             below = chernoff * (-np.expm1(np.minimum(base - whole, 0.0)) + 2 * slack)
-        given_away, not_kept = _set_aside(view_pairs, factors, eta, plan.eps)
+        aside_lower, aside_upper = _set_aside(view_pairs, factors, eta, plan.eps)
         return PairTerms(
             view_pairs=view_pairs,
             plan=plan,
@@ -84,35 +84,37 @@ class PairTerms:
             outside=_outside(view_pairs, factors, eta, plan),
             below=below,
             splits=view_pairs.totals(view_pairs.splits).astype(np.int64),
-            given_away=given_away,
-            not_kept=not_kept,
+            aside_lower=aside_lower,
+            aside_upper=aside_upper,
             chernoff=chernoff,
         )
 
-    def bounds(self, sums: FloatArray, error: FloatArray, keep: IntArray) -> Bounds:
+    def bounds(self, sums: FloatArray, error: FloatArray, keep: IntArray) -> PairBounds:
         """Theorem 6, put together.
 
-        Columns of ``sums`` and ``error`` are the upper and the lower bounding function; only the
-        pairs ``keep`` have them, and the others get the Chernoff bound.
+        The columns ``UPPER`` and ``LOWER`` of ``sums`` and ``error`` are those of the two bounding
+        functions; only the pairs ``keep`` have them, and the others get the Chernoff bound.
         """
         upper = self.chernoff.copy()
         with np.errstate(over="ignore", invalid="ignore"):
-            fine = self.scale_up[keep] * (np.maximum(sums[keep, 0], 0.0) + error[keep, 0])
+            fine = self.scale_up[keep] * (np.maximum(sums[keep, UPPER], 0.0) + error[keep, UPPER])
             upper[keep] = np.fmin(fine + self.below[keep], upper[keep])
-        upper = np.fmin((upper + self.not_kept) * (1 + 1e-12) + 5e-324, 1.0)
+        upper = np.fmin((upper + self.aside_upper) * (1 + 1e-12) + 5e-324, 1.0)
         lower = np.zeros(len(upper))
         with np.errstate(over="ignore", invalid="ignore"):
-            lower[keep] = self.scale_low[keep] * np.maximum(sums[keep, 1] - error[keep, 1], 0.0)
+            lower[keep] = self.scale_low[keep] * np.maximum(
+                sums[keep, LOWER] - error[keep, LOWER], 0.0
+            )
         lower = np.where(np.isfinite(lower), lower, 0.0)
-        lower = (lower + self.given_away) * (1 - 1e-12)
-        lower[lower < 1e-280] = 0.0  # subnormal numbers have no relative accuracy
+        lower = (lower + self.aside_lower) * (1 - 1e-12)
+        lower[lower < SMALLEST_DELTA] = 0.0
         if not len(keep):
-            return Bounds(lower, upper)
+            return PairBounds(lower, upper)
         with np.errstate(over="ignore", invalid="ignore"):
-            estimate = self.scale_up[keep] * sums[keep, 0] + self.given_away[keep]
-            step_width = self.scale_up[keep] * (sums[keep, 0] - sums[keep, 1])
+            estimate = self.scale_up[keep] * sums[keep, UPPER] + self.aside_lower[keep]
+            step_width = self.scale_up[keep] * (sums[keep, UPPER] - sums[keep, LOWER])
         worst = int(np.argmax(upper[keep]))
-        return Bounds(
+        return PairBounds(
             lower,
             upper,
             estimate=float(_finite(estimate).max()),
@@ -138,11 +140,11 @@ def _outside(
         end = edge * plan.step
         bound = np.ones(view_pairs.pair_count)
         for j, other in enumerate(plan.other_tilts, start=1):
-            gap = other - plan.tilt
-            if gap * side > 0:
+            tilt_difference = other - plan.tilt
+            if tilt_difference * side > 0:
                 size = sizes[:, 0] + sizes[:, j] + (abs(other) + plan.tilt) * abs(end) + 64
                 with np.errstate(invalid="ignore", over="ignore"):
-                    exponent = log_moment[:, j] - log_moment[:, 0] - gap * end
+                    exponent = log_moment[:, j] - log_moment[:, 0] - tilt_difference * end
                     value = np.exp(exponent + summed * size + inexact)
                 bound = np.minimum(bound, np.where(np.isnan(value), 1.0, value))
         if side > 0:
@@ -154,7 +156,7 @@ def _outside(
 def _set_aside(
     view_pairs: ViewPairs, factors: Factors, eta: FloatArray, eps: float
 ) -> tuple[FloatArray, FloatArray]:
-    """``given_away`` and ``not_kept`` (Lemma 2)."""
+    """``aside_lower`` and ``aside_upper`` (Lemma 2)."""
     up = (factors.capped + factors.unknown) * np.exp(factors.eta) * (1 + 1e-12)
     down = factors.capped * np.exp(-factors.eta) * (1 - 1e-12)
     with np.errstate(divide="ignore"):
@@ -167,8 +169,8 @@ def _set_aside(
     with np.errstate(over="ignore", invalid="ignore"):
         q_mass = capped_q * np.exp(eta + eps) * (1 + 1e-12)
     q_mass[capped_q == 0] = 0.0
-    given_away = np.maximum(lost_down * (1 - 1e-12) - q_mass, 0.0)
-    return given_away, np.minimum(lost_up * (1 + 1e-12), 1.0)
+    aside_lower = np.maximum(lost_down * (1 - 1e-12) - q_mass, 0.0)
+    return aside_lower, np.minimum(lost_up * (1 + 1e-12), 1.0)
 
 
 def _finite(values: FloatArray) -> FloatArray:

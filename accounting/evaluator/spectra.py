@@ -8,13 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray, multiples
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.threads import in_chunks
 from accounting.evaluator import bounding_functions
+from accounting.evaluator.bounding_functions import LOWER, UPPER
 from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.tilted_losses import TiltedLosses
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.noise import UNIT_ROUNDOFF
 
 _BATCH = 64
 """Number of rows that one thread transforms at a time."""
@@ -110,10 +110,10 @@ class _BoundingSpectra:
         splits, kind = np.unique(terms.splits, return_inverse=True)
         functions = np.zeros((2 * len(splits), n))
         for i, k in enumerate(splits):
-            functions[2 * i] = bounding_functions.upper(loss, terms.eps_up, plan.tilt)
+            functions[2 * i + UPPER] = bounding_functions.upper(loss, terms.eps_up, plan.tilt)
             if 2.01 * k * plan.step * max(plan.tilt, 1.0) > _LARGEST_EXPONENT:
                 continue  # too many splits for this step: ``_errors`` makes the error infinite
-            functions[2 * i + 1] = bounding_functions.lower(
+            functions[2 * i + LOWER] = bounding_functions.lower(
                 loss, terms.eps_low, plan.tilt, splits=max(1, int(k)), step=plan.step
             )
         supremum = math.exp(bounding_functions.log_peak(plan.tilt))
@@ -130,7 +130,8 @@ class _BoundingSpectra:
 
 
 def correlate(spectra: Spectra, terms: PairTerms, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Inner products of each pair with both bounding functions, and bounds of their errors."""
+    """Inner products of each pair with both bounding functions, and bounds of their errors, each
+    with the columns ``UPPER`` and ``LOWER``."""
     from accounting.evaluator.kernels import pair_sums
 
     view_pairs, plan = terms.view_pairs, terms.plan
@@ -161,7 +162,7 @@ def _errors(
     steepness = plan.tilt * (float(np.abs(loss).max()) + abs(plan.eps))
     rounding = (8 * steepness + 64) * UNIT_ROUNDOFF
     error = np.empty((view_pairs.pair_count, 2))
-    for side in (0, 1):
+    for side in (UPPER, LOWER):
         row = 2 * test.kind + side
         error[:, side] = 1.01 * UNIT_ROUNDOFF * fourier * test.norm[row]
         error[:, side] += test.peak[row] * (terms.outside * (1 + 1e-9) + rounding)
@@ -169,5 +170,5 @@ def _errors(
     near = 2.01 * terms.splits * plan.step
     inside = (terms.eps_low - near > loss[0]) & (terms.eps_low + near < loss[-1])
     inside &= near * max(plan.tilt, 1.0) <= _LARGEST_EXPONENT
-    error[~inside, 1] = math.inf
+    error[~inside, LOWER] = math.inf
     return error

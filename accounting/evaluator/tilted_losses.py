@@ -11,13 +11,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray, multiples
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.grid_plan import GridPlan, Tables
 from accounting.evaluator.noise_tables import NoiseTable
 from accounting.evaluator.view_pairs import CentralMixture, ShiftGroup, ViewPairs
-from accounting.model.noise import UNIT_ROUNDOFF
 
 LARGEST_GRID = 1 << 22
 """Largest number of grid points, and largest index of a grid point of one factor."""
@@ -25,7 +24,9 @@ LARGEST_ROWS = 1 << 28
 """Entries of all rows together, and of the weights of all tilts: 2 GiB each."""
 TINY = 2.0**-1021
 """Bound of what a sum loses by underflow (Lemma F3)."""
-_SMALLEST_MOMENT = 1e-280
+SMALLEST_DELTA = 1e-280
+"""Below, products of doubles lose relative accuracy: smaller lower bounds are reported as 0."""
+_SMALLEST_MOMENT = SMALLEST_DELTA
 """A factor whose tilted mass is smaller, in the unit of its row, counts as lying below the grid."""
 
 

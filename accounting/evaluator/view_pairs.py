@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.deadline import check_time
-from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
+from accounting.model.noise import NoiseSum
 
 
 @dataclass(frozen=True)

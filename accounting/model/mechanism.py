@@ -18,6 +18,8 @@ from accounting.model.change import Change, every_change
 from accounting.model.proof_types import MOST_PARTS
 
 Atom = tuple[int, ...]
+"""Repeated from ``family`` on purpose, as is ``UNIT`` in ``notary.columns``: the notary shares no
+code with the fast evaluators."""
 _ROUNDING = 2.0**-60
 """Distance of a share from 1 that rounding of its rate explains."""
 _FINE = 1024

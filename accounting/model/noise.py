@@ -19,8 +19,6 @@ from accounting.base.deadline import check_time
 from accounting.base.errors import InvalidParameter
 from accounting.model.negative_binomial import NegativeBinomial
 
-__all__ = ["UNIT_ROUNDOFF", "NoiseSum"]
-
 _SLACKS = np.geomspace(0.999, 1e-4, 32)
 """Tilts t that are tried in Chernoff's bound, as (1 - p_max t) / (1 - p_max)."""
 _MOST_SHOWN = 3

@@ -19,6 +19,8 @@ FAST = "fast"
 
 GAP = 1e-4
 """Default relative gap between the two bounds of a proof."""
+TYPICAL_DELTA = 1e-6
+"""Size of delta that a proof without a claim resolves at first."""
 LOOSE = 1e-2
 """Relative gap that is enough once a claim is decided, unless a smaller one is cheap."""
 MOST_RELEASES = 10_000

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from flint import arb, arb_poly
 
@@ -25,10 +25,11 @@ from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
 """A dominating law for upper bounds, or the law of the labels in the first or second world."""
-_EVERYTHING = 1 << 40
-"""Grid cells below 0 that no finite loss reaches."""
+_EVERYTHING = -(1 << 40)
+"""A grid index below every finite loss: nothing is cut."""
 _HARDEST = 1 << 25
-"""Most releases times grid cells: high powers have coefficients of very different sizes."""
+"""Largest releases x grid cells: beyond it, powers take too long because their coefficients differ
+so much in size."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,14 @@ class Noises:
     thinned: ThinnedCentral | None
 
 
+class Offset(NamedTuple):
+    """A central offset at the grid index ``position``; W is shifted by first_shift + ``case``."""
+
+    case: int
+    position: int
+    weight: arb
+
+
 class Grid:
     """The factors on a grid with step h = ``ratio`` * loss, where loss = eps_central / max_value.
 
@@ -108,7 +117,7 @@ class Grid:
         self.q = (-self.loss).exp()
         self._groups: dict[tuple[Atom, int], Groups] = {}
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
-        self._offsets: dict[tuple[int, Side], tuple[tuple[int, int, arb], ...]] = {}
+        self._offsets: dict[tuple[int, Side], tuple[Offset, ...]] = {}
         self._laws: dict[tuple[int, int, Side], Factor] = {}
 
     def prepare(self, changes: Iterable[ShiftedChange], deadline: float) -> None:
@@ -139,19 +148,16 @@ class Grid:
                 self._factors[atom, shift, "p"], self._factors[atom, shift, "q"] = p, q
         return self._factors[key]
 
-    def offsets(self, n: int, side: Side) -> tuple[tuple[int, int, arb], ...]:
-        """The law of the central offset (n - 2i) * loss on the grid, as (i, index, weight).
-
-        The shift of W that belongs to i is first_shift + i.
-        """
+    def offsets(self, n: int, side: Side) -> tuple[Offset, ...]:
+        """The law of the central offset (n - 2i) * loss on the grid."""
         if (n, side) not in self._offsets:
             self._offsets[n, side] = self._split_offsets(n, side)
         return self._offsets[n, side]
 
-    def _split_offsets(self, n: int, side: Side) -> tuple[tuple[int, int, arb], ...]:
+    def _split_offsets(self, n: int, side: Side) -> tuple[Offset, ...]:
         end, inner = 1 / (1 + self.q), (1 - self.q) / (1 + self.q)
         cell = (-self.h).exp()
-        out = []
+        out: list[Offset] = []
         for i in range(n + 1):
             check_time()
             weight = self.q**i * (inner if 0 < i < n else end)
@@ -160,11 +166,11 @@ class Grid:
             if side == "q":
                 weight *= (-self.loss * (n - 2 * i)).exp()
             if side != "above" or exact == low:
-                out.append((i, round(exact), weight))
+                out.append(Offset(i, round(exact), weight))
                 continue
             part = exact - low
             left = ((-self.h * part.numerator / part.denominator).exp() - cell) / (1 - cell)
-            out += [(i, low, weight * left), (i, low + 1, weight * (1 - left))]
+            out += [Offset(i, low, weight * left), Offset(i, low + 1, weight * (1 - left))]
         return tuple(out)
 
     def _thinned(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
@@ -181,8 +187,8 @@ class Grid:
         if self.thinned is not None:
             return self._thinned(c, side, lowest)
         parts, infinite = [], arb(0)
-        for i, index, weight in self.offsets(c.distance, side):
-            factor = self.factor(UNIT, c.first_shift + i, side)
+        for case, index, weight in self.offsets(c.distance, side):
+            factor = self.factor(UNIT, c.first_shift + case, side)
             infinite += factor.infinite * weight
             if factor.top + index >= lowest:
                 parts.append((factor.above(lowest - index), index, weight))
@@ -219,7 +225,7 @@ class Grid:
         """The law of the loss of one coordinate in one release, which many changes share."""
         key = (c.before, c.after, side)
         if key not in self._laws:
-            law = self.central(c, side, -_EVERYTHING)
+            law = self.central(c, side, _EVERYTHING)
             for atom, shift in c.shifts:
                 check_time()
                 law = law.times(self.factor(atom, shift, side))
@@ -237,7 +243,7 @@ class Grid:
         if times == 1:
             central = self.central(c, side, threshold - tops)
         else:
-            central = self.central(c, side, -_EVERYTHING)
+            central = self.central(c, side, _EVERYTHING)
             central = central.above(threshold - times * tops - (times - 1) * central.top)
         spare = times * (central.top + tops) - threshold
         if spare < 0 or central.poly.length() == 0:

@@ -23,7 +23,7 @@ from accounting.base.progress import Progress, silent
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom, ExactNoise, Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP
+from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP, TYPICAL_DELTA
 from accounting.notary.columns import UNIT, Columns, columns, revealed_value
 from accounting.notary.grid import CoordinateShift, Noises, ShiftedChange
 from accounting.notary.refinement import AnySequenceRefinement, Goal, SameChangeRefinement
@@ -31,9 +31,12 @@ from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
 _SMALLEST = 1e-280
-"""Smallest delta that is resolved: doubles end near 1e-308."""
-_SMALLEST_LOSS, _LARGEST_EPS = 1e-9, 1e4
-"""Range in which noises and losses fit into tables."""
+"""Smallest delta that is resolved: doubles end near 1e-308.  The evaluator has a limit of its own:
+the two proofs stay independent."""
+_SMALLEST_LOSS = 1e-9
+"""Smallest loss of one unit of the sum: below it, the central noise fits into no table."""
+_LARGEST_EPS = 1e4
+"""Largest eps: losses up to a larger one do not fit into the tables."""
 _PARTS_OF_GAP = 20
 """One part of the gap is for the mass that is clipped, and one for the sampler's deviation."""
 _MOST_SHIFTS = 1 << 24
@@ -115,7 +118,8 @@ class Notary:
         Args:
             eps: The eps of the guarantee.
             gap: Relative gap between the bounds; the finding says whether it was met.
-            claim: A delta; once it is decided, expensive work ends at a gap of ``LOOSE``.
+            claim: The delta to decide about; once the bounds decide it, costly refinement ends at a
+                gap of ``LOOSE``.
             changes: The changes that the bounds are about; by default all of them.
             guess: Called for the approximate size of delta if that is far below the claim.  It
                 affects the running time only, not the validity of the bounds.
@@ -144,7 +148,7 @@ class Notary:
                 f"eps = {eps:g} with central noise of mean {1 / max(loss, 1e-300):.3g} is more "
                 "than the notary can tabulate"
             )
-        scale = max(claim if claim is not None else 1e-6, _SMALLEST)
+        scale = max(claim if claim is not None else TYPICAL_DELTA, _SMALLEST)
         terms = max(sum(2 + len(c.shifts) for c in one.shifts) for one in shifted)
         while True:
             clip = scale * gap / (_PARTS_OF_GAP * terms * self.releases)
@@ -169,7 +173,11 @@ class Notary:
                 noises = Noises(self.tables(), self.mechanism.central.loss(), thinned)
                 kind = AnySequenceRefinement if self.any_sequence else SameChangeRefinement
                 found = kind(goal, noises, shifted).run()
-                if goal.too_coarse(found) and scale > _SMALLEST and time.monotonic() < deadline:
+                if (
+                    goal.scale_too_large(found)
+                    and scale > _SMALLEST
+                    and time.monotonic() < deadline
+                ):
                     scale = max(found.upper, min(scale**2, scale / 100), _SMALLEST)
                     if guess is not None:
                         scale, guess = max(min(4 * guess(), found.upper), _SMALLEST), None

@@ -68,17 +68,17 @@ class Goal:
     deadline: float
     progress: Progress
 
-    def decided(self, bounds: Bounds) -> bool:
+    def decided(self, bounds: ProvedSoFar) -> bool:
         claim = self.claim
         return claim is not None and (bounds.upper <= claim or bounds.lower > claim)
 
-    def too_coarse(self, bounds: Bounds) -> bool:
+    def scale_too_large(self, bounds: ProvedSoFar) -> bool:
         """Whether delta is so small that the goal has to be asked with a smaller scale."""
         return bounds.upper < self.scale / 8
 
 
 @dataclass
-class Bounds:
+class ProvedSoFar:
     """What has been proved so far; ``met`` once the gap is as small as was asked for."""
 
     worst: Change
@@ -96,7 +96,7 @@ class _Refinement:
 
     def __init__(self, goal: Goal, noises: Noises, changes: Sequence[ShiftedChange]) -> None:
         self.goal, self.noises, self.changes = goal, noises, changes
-        self.bounds = Bounds(changes[0].change)
+        self.bounds = ProvedSoFar(changes[0].change)
         self.log_masses = {}
         for atom, shift in _largest_shifts(changes).items():
             check_deadline(goal.deadline)
@@ -115,7 +115,7 @@ class _Refinement:
 class SameChangeRefinement(_Refinement):
     """Bounds for one change that is made in every release."""
 
-    def run(self) -> Bounds:
+    def run(self) -> ProvedSoFar:
         goal, bounds = self.goal, self.bounds
         spread = _spread(self.log_masses, self.changes) * math.sqrt(goal.releases)
         ratio = self._ratio(spread, _FIRST_CELLS)
@@ -173,7 +173,7 @@ class SameChangeRefinement(_Refinement):
 
     def _enough(self, work: float) -> bool:
         goal, bounds = self.goal, self.bounds
-        if goal.too_coarse(bounds):
+        if goal.scale_too_large(bounds):
             return True
         gap = bounds.upper - bounds.lower
         bounds.met = gap <= goal.gap * bounds.upper
@@ -184,7 +184,7 @@ class SameChangeRefinement(_Refinement):
 class AnySequenceRefinement(_Refinement):
     """Bounds for changes that may differ in any way from release to release."""
 
-    def run(self) -> Bounds:
+    def run(self) -> ProvedSoFar:
         goal, bounds = self.goal, self.bounds
         spread = _spread(self.log_masses, self.changes)
         cells, before = _FIRST_SEQUENCE_CELLS, math.inf
@@ -210,7 +210,7 @@ class AnySequenceRefinement(_Refinement):
             # the error of the grid falls with the square of its step
             settled = before - found.upper <= 3 * goal.gap * found.upper
             bounds.met = bounds.upper - bounds.lower <= goal.gap * bounds.upper
-            if settled or goal.decided(bounds) or bounds.met or goal.too_coarse(bounds):
+            if settled or goal.decided(bounds) or bounds.met or goal.scale_too_large(bounds):
                 return bounds
             if cells > _FINEST_SEQUENCE_CELLS or time.monotonic() > goal.deadline:
                 return bounds

@@ -33,7 +33,8 @@ from accounting.notary.loss_laws import (
 )
 from accounting.notary.processes import in_processes
 
-# Rules of thumb: they decide the running time and the gap, not whether the bounds hold.
+# Rules of thumb: they decide the running time and the gap, not whether the bounds hold.  Some are
+# also in composition/any_sequence.py, kept separate so that the proofs stay independent.
 _MOST_ONE_BY_ONE = 32
 """Releases up to which the induction goes back one release at a time."""
 _BLOCK = 8

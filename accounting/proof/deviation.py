@@ -1,7 +1,7 @@
 """How far the deployed central noise is from NB(1, q), and what that adds to delta.
 
 The fast evaluators know NB(1, q) only.  A deployed rate is rounded, so its share of NB(1, q) is not
-exactly 1; the distance in total variation is counted for it.
+exactly 1; the total variation distance between the two is added to the bounds.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ def prove_same_change(
         wanted = max(gap, wanted / 10)
     fewer = question.releases
     while claim is not None and enclosure.lower <= claim < enclosure.upper and fewer > _FEWER:
-        fewer //= _FEWER  # whoever sees all releases sees these: delta grows with their number
+        # some of the releases reveal no more than all of them, so their lower bound holds
+        fewer //= _FEWER
         part = replace(more, releases=fewer).delta(eps, gap=LOOSE, progress=progress)
         if part.enclosure.lower > lower.enclosure.lower:
             lower = part

@@ -1,4 +1,5 @@
-"""Far more noise than a claim needs makes tables too large; a proof for less noise serves as well.
+"""With far more noise than a claim needs, tables grow too large; then it is enough to prove the
+claim for less noise.
 
 NB(r, p) grows with r and with p (notary.md, section 6), and more noise never hurts: an upper bound
 of delta for a mechanism with smaller r and p on every atom holds for the mechanism itself.
@@ -31,6 +32,7 @@ with all the noise takes many minutes."""
 _FINE = 4096
 """Working precision in bits, more than any p of a file has."""
 _LARGEST_FACTOR = 1 << 16
+"""Factor of the odds at which the search for less noise ends; rule of thumb."""
 _MARGIN, _MARGIN_OF_ANY = 10.0, 1000.0
 """How far below the claim the estimates must lie; more where changes may differ, since estimates
 are of the same change in every release."""
@@ -79,10 +81,8 @@ def has_heavy_noise(mechanism: Mechanism) -> bool:
 
 
 def noise_reduction(mechanism: Mechanism, question: Question) -> int:
-    """By how much the odds may be divided with delta still well below the claim, by estimates.
-
-    1 means that they should stay as they are.
-    """
+    """The largest factor by which the odds can be divided while the estimated delta stays well
+    below the claim; 1 if none."""
     claim = probability("claim", question.claim)
     goal = claim / (_MARGIN_OF_ANY if question.any_sequence else _MARGIN)
     factor = 1
@@ -101,7 +101,7 @@ def noise_reduction(mechanism: Mechanism, question: Question) -> int:
 
 
 def _estimate(view_pairs: ViewPairs, eps: float, claim: float) -> float:
-    """With only the first negative binomial of every atom: less noise again."""
+    """Uses only the first negative binomial of each atom, which is less noise still."""
     mean = np.array([noise.parts[0].mean for noise in view_pairs.noises])
     r = np.array([noise.parts[0].r for noise in view_pairs.noises])
     delta = max(claim, _SMALLEST_CLAIM)

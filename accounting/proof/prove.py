@@ -5,7 +5,8 @@
            at least 64 of the worst.  Where the changes in several releases may differ, it proves
            the lower bound only, for adaptive sequences of the changes that matter.
 ``fast``   The fast evaluators alone (floating point with a proven error budget).
-``light``  An upper bound for less noise, where there is far more noise than the claim needs.
+``light``  An upper bound for less noise, where there is far more noise than the claim needs; if
+           that proof fails, the same as ``auto``.
 ``auto``   One of these, by the size of the problem.
 """
 
@@ -27,7 +28,7 @@ from accounting.base.validation import one_of
 from accounting.model.family import Family
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import FAST, GAP, LOOSE, Tier
+from accounting.model.proof_types import FAST, GAP, LOOSE, TYPICAL_DELTA, Tier
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import is_thinned
@@ -86,7 +87,7 @@ def prove(
             light = _with_less_noise(mechanism, question, deadline, progress)
             if light is not None:
                 return light
-    tolerated = gap * (1e-6 if question.claim is None else question.claim)
+    tolerated = gap * (TYPICAL_DELTA if question.claim is None else question.claim)
     thinned = is_thinned(mechanism, question.eps, question.releases, tolerated)
     if tier == "auto":
         tier = _chosen_tier(mechanism, question, thinned=thinned)
@@ -101,13 +102,13 @@ def prove(
     if tier == "ball" or notary.disclosed is not None:
         proof = enclose(guess=lambda: _guess(mechanism, question))
         if question.any_sequence and not thinned and not proof.worst_sequence and proof.exact:
-            with suppress(AccountingError):  # a lower bound is welcome, and not needed
+            with suppress(AccountingError):  # a lower bound is useful but optional
                 fixed, _ = prove_any_sequence(mechanism, question, LOOSE, progress)
                 return proof.with_lower_of(fixed)
         return proof
     if thinned:
         raise Undecided(
-            "the fast evaluators know the whole central noise only, not that of a fraction of the "
+            "the fast evaluators handle only the full central noise, not that of a fraction of the "
             "users: ask for --tier ball"
         )
 
@@ -167,7 +168,7 @@ def _chosen_tier(mechanism: Mechanism, question: Question, *, thinned: bool) -> 
 
 
 def _guess(mechanism: Mechanism, question: Question) -> float:
-    """About the size of delta, for the notary's first grid."""
+    """The rough size of delta, for the notary's first grid."""
     try:
         less = rounded_protocol(mechanism, question, noise="less")
         return less.delta(question.eps, gap=0.5).enclosure.upper

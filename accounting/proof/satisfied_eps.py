@@ -16,7 +16,7 @@ from accounting.proof.deviation import Deviation, is_thinned
 from accounting.proof.fast_proof import rounded_protocol
 
 _LARGEST_EPS = 500.0
-"""Beyond it no eps is looked for."""
+"""Largest eps that is tried, as in ``Protocol.epsilon``: a larger one hardly protects."""
 _GAP = 1e-3
 """Relative width of the enclosure (absolute below 1)."""
 
@@ -71,7 +71,8 @@ def satisfied_eps(
 
 
 def _by_notary(notary: Notary, delta: float, progress: Progress) -> Enclosure | None:
-    """Halving: the change that looks worst at eps = 1 is followed alone, then all of them."""
+    """Bisection, first with the change that looks worst at eps = 1 alone, then, if that fails, with
+    all changes."""
     attempts: list[list[Change] | None] = [None]
     if not notary.any_sequence:
         looks_worst = notary.enclose(1.0, gap=LOOSE, claim=delta, progress=progress).worst_change

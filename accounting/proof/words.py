@@ -10,7 +10,7 @@ from accounting.model.proof import Proof
 def worst_case(proof: Proof, *, any_sequence: bool) -> str:
     """A change, a fixed sequence of changes, or one that is chosen release after release.
 
-    Of the last kind the fixed sequence that is worst is named as well, with what it attains.
+    For an adaptive sequence, the worst fixed sequence and the delta it attains are named as well.
     """
     fixed = in_words(proof.worst_change, proof.worst_sequence)
     if not any_sequence or (proof.worst_sequence and proof.sequence_lower >= proof.enclosure.lower):

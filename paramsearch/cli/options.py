@@ -35,7 +35,10 @@ Method = Annotated[
     typer.Option(help="search, or a method of the paper: dominance (its program) or theorem."),
 ]
 Releases = Annotated[
-    int, typer.Option(help="Certify T releases together, with any change of one user in each.")
+    int,
+    typer.Option(
+        help="Number of releases covered together; one user's input may change differently in each."
+    ),
 ]
 SameChange = Annotated[
     bool,
@@ -44,11 +47,10 @@ SameChange = Annotated[
         help="Cover several releases only for a user who makes the same change in every one.",
     ),
 ]
-Honest = Annotated[
-    float, typer.Option(help="Certify when only this fraction of the users adds noise.")
-]
+Honest = Annotated[float, typer.Option(help="Fraction of the users assumed to add noise.")]
 Tries = Annotated[
-    int, typer.Option(help="Number of families to try; fixes the result with --seed.")
+    int,
+    typer.Option(help="Number of families to try; together with --seed it determines the result."),
 ]
 SearchBudget = Annotated[
     float,

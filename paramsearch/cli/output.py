@@ -1,4 +1,4 @@
-"""What commands put out: facts for people, JSON for machines, progress on stderr, and files."""
+"""What commands print: facts for people, JSON for machines, progress on stderr, and files."""
 
 from __future__ import annotations
 

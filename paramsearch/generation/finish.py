@@ -32,7 +32,12 @@ _SEQUENCE_MARGIN, _SEQUENCE_GAP = 4e-3, 1e-3
 """The same for arbitrary sequences of changes, whose bound depends a little more on its grid."""
 _MOST_PAIRS = 60
 """Number of pairs that are bounded at once."""
+_NEAR_WORST = 0.05
+"""Pairs are bounded first whose estimated log delta is within this of the worst; rule of thumb."""
+_CALIBRATIONS = 4
+"""Largest number of scalings, each with the pairs that the one before missed; rule of thumb."""
 _REPAIRS = 8
+"""Number of certificates that are tried, each with more noise."""
 _FIRST_REPAIR = 2e-4
 """Increase of all log means when a certificate misses delta; it doubles with each attempt."""
 
@@ -93,8 +98,8 @@ def calibrated(model: NoiseModel, x: FloatArray) -> FloatArray:
         return _scaled(model, x, lambda moved: _sequence_upper(model, moved), _SEQUENCE_MARGIN)
     excess = model.excess(x)
     pairs = np.argsort(-excess)[:_MOST_PAIRS]
-    pairs = pairs[excess[pairs] > excess[pairs[0]] - 0.05]
-    for _ in range(4):
+    pairs = pairs[excess[pairs] > excess[pairs[0]] - _NEAR_WORST]
+    for _ in range(_CALIBRATIONS):
         x = _scaled(model, x, lambda moved: _worst_upper(model, moved, pairs), _MARGIN)
         upper = pair_bounds(model, x, None, 0.01)[1]
         missed = np.setdiff1d(np.flatnonzero(upper > model.target.problem.delta), pairs)

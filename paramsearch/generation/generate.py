@@ -23,8 +23,6 @@ from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_search import Budget, Candidate, Search, Start
 from paramsearch.search.target import Target
 
-_SMALL = 24
-"""Largest max_value of the problems by which central noises are compared."""
 _CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
 """Ratio of neighboring eps* that are compared, and the largest as a share of the largest possible
 one; rules of thumb."""
@@ -155,7 +153,7 @@ def _cheapest_central(target: Target, least: float, largest: float) -> float:
     sizes = [least]
     while sizes[-1] * _CENTRAL_RATIO < _LARGEST_SHARE * largest:
         sizes.append(sizes[-1] * _CENTRAL_RATIO)
-    small = target.at(min(target.problem.max_value, _SMALL))
+    small = target.at(min(target.problem.max_value, hub_families.SMALL_PROBLEM))
     return min(
         sizes, key=lambda size: hub_families.predicted_messages(replace(small, eps_central=size))
     )

@@ -22,6 +22,7 @@ from paramsearch.request import Request
 from paramsearch.search.noise.noise_model import NoiseModel
 
 _STEP = 0.01
+"""Share by which a move lowers a parameter."""
 _LOG_STEP = math.log1p(-_STEP)
 _LARGEST_SEQUENCES = 12
 """Largest releases * max_value for arbitrary sequences of changes, where every move takes a proof
@@ -31,6 +32,7 @@ _NEAR, _MOST_NEAR = 0.3, 4000
 _PAIRS = 4
 """Number of pairs that are bounded for one move."""
 _GAP = 3e-4
+"""Relative gap of these bounds, far below the change of delta by a move; rule of thumb."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def prove_local_optimality(
     near = near[np.argsort(-excess[near])][:_MOST_NEAR]
     _, gradient = model.estimator.gradient(x, near)
 
-    def violates(moved: FloatArray, atom: int, lowers_r: float) -> bool:
+    def violates(moved: FloatArray, atom: int, lowers_r: bool) -> bool:
         rise = _LOG_STEP * (gradient[:, 0, atom] + lowers_r * gradient[:, 1, atom])
         pairs = near[np.argsort(-(excess[near] + rise))[:_PAIRS]]
         lower, _ = pair_bounds(model, moved, pairs, _GAP)
@@ -79,14 +81,14 @@ def _violates_for_sequences(model: NoiseModel, x: FloatArray, request: Request) 
 def _count_proven(
     model: NoiseModel,
     x: FloatArray,
-    violates: Callable[[FloatArray, int, float], bool],
+    violates: Callable[[FloatArray, int, bool], bool],
     progress: Progress,
 ) -> LocalOptimality:
-    """Try both moves of every atom; ``violates`` takes the noise, the atom, and 1.0 if r falls."""
+    """Try both moves of every atom; ``violates`` takes the noise, the atom, and whether r falls."""
     listed = proven = 0
     saving = 0.0
     for atom in range(len(model.size)):
-        for lowers_r in (0.0, 1.0):
+        for lowers_r in (False, True):
             moved = x.copy()
             moved[0, atom] += _LOG_STEP
             moved[1, atom] += _LOG_STEP * lowers_r

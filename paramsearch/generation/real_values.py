@@ -26,12 +26,17 @@ from accounting.model.proof_types import LARGEST_VALUE
 from paramsearch.search.families import hub_families
 from paramsearch.search.target import Target
 
-_SMALL = 24
-"""Largest max_value of the problems from which costs are predicted."""
 _GROWTH = 1.12
-"""Exponent of max_value with which messages are predicted to grow beyond that; rule of thumb."""
+"""Exponent of max_value with which messages are predicted to grow beyond small problems; rule of
+thumb."""
 _LARGEST_SHARE = 0.99
 """Largest share of eps for the central noise."""
+_HUBS_PER_LOG = 2
+"""Predicted number of hubs in an alphabet, per unit of log max_value; rule of thumb."""
+_FACTORS = (1.0, 1.03, 1.1, 1.25, 1.5, 2.0, 3.0)
+"""Values of max_value that are tried, as multiples of the smallest possible one; rule of thumb."""
+_MOST_BITS = 12
+"""Bits per message up to which the largest max_value of each number of bits is tried as well."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +105,10 @@ class RealTarget:
     def predicted(self, max_value: int) -> Rounding:
         """The predicted cost of a rounding, from a small problem with the same slack."""
         eps_central = self.eps_central(max_value)
-        small = min(max_value, _SMALL)
+        small = min(max_value, hub_families.SMALL_PROBLEM)
         target = Target(replace(self.problem, max_value=small), eps_central)
         messages = hub_families.predicted_messages(target) * (max_value / small) ** _GROWTH
-        alphabet = max_value + 2 + 2 * math.log(max_value)
+        alphabet = max_value + 2 + _HUBS_PER_LOG * math.log(max_value)
         return Rounding(
             max_value,
             eps_central,
@@ -111,7 +116,7 @@ class RealTarget:
             bits_per_message(math.ceil(alphabet)) * (1 + messages / self.problem.n),
         )
 
-    def paper(self) -> int:
+    def paper_max_value(self) -> int:
         """The paper's max_value, ceil(eps/2 sqrt(n / zeta)), for the zeta of this error."""
         zeta = 1 - math.sqrt(2 / self.mse) / self.problem.eps
         if zeta <= 0:
@@ -121,9 +126,9 @@ class RealTarget:
     def choose(self, progress: Progress = silent) -> Rounding:
         """The rounding with the fewest predicted bits per user."""
         least = self.coarsest()
-        sizes = {math.ceil(least * factor) for factor in (1.0, 1.03, 1.1, 1.25, 1.5, 2.0, 3.0)}
-        for bits in range(1, 13):
-            largest = (1 << bits) - 2 - math.ceil(2 * math.log(1 << bits))
+        sizes = {math.ceil(least * factor) for factor in _FACTORS}
+        for bits in range(1, _MOST_BITS + 1):
+            largest = (1 << bits) - 2 - math.ceil(_HUBS_PER_LOG * math.log(1 << bits))
             sizes.add(largest)  # any larger one needs messages of one more bit
         found = []
         for size in sorted(size for size in sizes if least <= size <= LARGEST_VALUE):

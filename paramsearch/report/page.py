@@ -53,7 +53,7 @@ know."""
 _SMALLEST_EPS = 1e-9
 """Smallest eps around which the profile is drawn; below it, it is drawn as for 0."""
 _LARGEST_EPS = 1e5
-"""Largest eps that the fast evaluators are asked about."""
+"""Largest eps that the fast evaluators are asked about, well within their own limit."""
 _BITS = 128
 """Precision of ball arithmetic."""
 _TOP_PAIRS = 5

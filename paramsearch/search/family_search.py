@@ -13,6 +13,7 @@ import random
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
@@ -35,7 +36,7 @@ _WORTHWHILE_GAIN = 2e-4
 _SPACED_UNTIL, _HUBS_UNTIL, _ATOMS_UNTIL, _RANDOM_UNTIL = 0.25, 0.6, 0.8, 0.95
 """Shares of the budget in seconds at which the four stages of a search end."""
 _PROMISING_HUBS = 1.08
-"""New hubs within this ratio of the best price are worth improving their atoms."""
+"""If new hubs come within this ratio of the best price, their atoms are worth improving."""
 _PROMISING_MOVE = 1.01
 """A randomly changed candidate within this ratio of the best price is worth improving."""
 _KEPT = 3
@@ -59,6 +60,13 @@ class Candidate:
         """What the target minimizes."""
         alphabet = len(self.model.family.values)
         return self.model.target.price(self.solution.messages, alphabet)
+
+
+class HubCandidate(NamedTuple):
+    """A candidate, and the hubs of its family."""
+
+    candidate: Candidate
+    hubs: Hubs
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class Search:
         self.prices: list[float] = []
 
     def run(self, start: Start | None = None) -> Candidate:
-        """Search from this class's own hubs, and from ``start``."""
+        """Search from hub families of its own and, if given, from ``start``."""
         found = [] if start is None else [self.solve_start(start)]
         top = self.target.problem.max_value
         if top > 8:
@@ -147,7 +155,8 @@ class Search:
     ) -> Candidate:
         """The best noise for a family, beginning with the noise of the similar family ``near``.
 
-        It is less exact when it is unlikely to cost less than ``give_up_ratio`` times that one.
+        Optimization stops early when the result is unlikely to cost less than ``give_up_ratio``
+        times ``near``.
         """
         model = NoiseModel(draft.family, self.target.at(draft.max_value))
         self.tries += 1
@@ -188,28 +197,28 @@ class Search:
         while levels[0] > _SMALL:
             ratio = max(2, min(_LARGEST_RATIO, levels[0] / _SMALL))
             levels.insert(0, math.ceil(levels[0] / ratio))
-        tries, found = self.budget.tries, list[tuple[Candidate, Hubs]]()
+        tries, found = self.budget.tries, list[HubCandidate]()
         for i, top in enumerate(levels):
             until = _SPACED_UNTIL + (_HUBS_UNTIL - _SPACED_UNTIL) * (i + 1) / len(levels)
             starts = [hub_families.usual_hubs(self.target.at(top))]
             if found:
                 ratio = top / levels[i - 1]
-                starts = [hub_families.rescaled(hubs, ratio) for _, hubs in found[:_KEPT]]
+                starts = [hub_families.rescaled(entry.hubs, ratio) for entry in found[:_KEPT]]
             elif top > 5:
                 starts += hub_families.hubs_sharing_a_value(top) + hub_families.single_hubs(top)
             found = self._search_hubs_at(top, starts, tries, until)
             tries = max(3, tries // 8)
-        return [candidate for candidate, _ in found[:_KEPT]]
+        return [entry.candidate for entry in found[:_KEPT]]
 
     def _search_hubs_at(
         self, top: int, starts: list[Hubs], tries: int, until: float
-    ) -> list[tuple[Candidate, Hubs]]:
+    ) -> list[HubCandidate]:
         """Try ``starts`` and random changes of the best hubs at one max_value.
 
         Returns all candidates with their hubs, best first.
         """
         target = self.target.at(top)
-        found: list[tuple[Candidate, Hubs]] = []
+        found: list[HubCandidate] = []
         seen: set[DraftKey] = set()
         waiting = list(starts)
         while waiting or (found and len(seen) < tries):
@@ -235,11 +244,11 @@ class Search:
                 if not found and (not waiting or len(seen) >= _HOPELESS):
                     raise
                 continue
-            if not found or candidate.price < _PROMISING_HUBS * found[0][0].price:
+            if not found or candidate.price < _PROMISING_HUBS * found[0].candidate.price:
                 candidate = self.improve_atoms(candidate, until=until, patience=1)
-            found.append((candidate, hub_families.hubs_of(candidate.draft)))
-            found.sort(key=lambda entry: entry[0].price)
-            self.report("shapes", found[0][0])
+            found.append(HubCandidate(candidate, hub_families.hubs_of(candidate.draft)))
+            found.sort(key=lambda entry: entry.candidate.price)
+            self.report("shapes", found[0].candidate)
         return found
 
     def improve_atoms(

@@ -49,10 +49,10 @@ class Target:
         """eps_central / max_value, the privacy loss when the sum changes by one."""
         return self.eps_central / self.problem.max_value
 
-    def slack(self, change: float) -> float:
-        """The part of eps that is left for the atoms when a value changes by ``change``."""
+    def slack(self, distance: float) -> float:
+        """The part of eps that is left for the atoms when a value changes by ``distance``."""
         problem = self.problem
-        spent = problem.changed_coordinates * self.step * change
+        spent = problem.changed_coordinates * self.step * distance
         return problem.eps - min(spent, _MOST_SPENT * problem.eps)
 
     def price(self, noise_messages: float, symbols: int) -> float:

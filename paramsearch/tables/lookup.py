@@ -252,8 +252,8 @@ class Table:
                 command = query.command()
                 remedy = "" if command is None else f"; make one: {command} -o FILE"
                 raise InvalidParameter(
-                    f"{requirement.asked}: no file of the table serves; the {requirement.extreme} "
-                    f"that is left there is {requirement.best(rows):g}{remedy}"
+                    f"{requirement.asked}: no file in the table serves; the {requirement.extreme} "
+                    f"among the remaining files is {requirement.best(rows):g}{remedy}"
                 )
             rows = left
         return rows
@@ -270,7 +270,7 @@ class Table:
             central_fraction: The eps of its central noise as a fraction of eps.
 
         Returns:
-            The file; None if no file is for at least this max_value, or slightly more.
+            The file; None if no file has this max_value or a slightly larger one.
         """
         rows = [row for row in self.rows if 1 <= row.max_value / max_value <= _SIMILAR]
 
@@ -306,7 +306,9 @@ class Table:
         row.check(known, path)
         computed = index.row_of(file, name=row.file)
         if computed is None or not query.served_by(computed):
-            raise InvalidConfiguration(f"{path} is forged: it does not serve what it claims to")
+            raise InvalidConfiguration(
+                f"{path} has been altered: it does not satisfy its index entry"
+            )
         return file
 
 

@@ -31,15 +31,22 @@ def audit(
         float | None, typer.Option(help="Use this delta instead of the file's.")
     ] = None,
     releases: Annotated[
-        int | None, typer.Option(help="T releases together, with any change of one user in each.")
+        int | None,
+        typer.Option(
+            help="Number of releases covered together; one user's input may change differently "
+            "in each."
+        ),
     ] = None,
     same_change: options.SameChange = False,
     honest: Annotated[
-        float | None, typer.Option(help="Only this fraction of the users adds noise.")
+        float | None, typer.Option(help="Fraction of the users assumed to add noise.")
     ] = None,
     tier: options.Tier = "auto",
     gap: Annotated[
-        float, typer.Option(help="Relative gap of the bounds at which undecided is final.")
+        float,
+        typer.Option(
+            help="Relative gap between the bounds at which refining ends, even if undecided."
+        ),
     ] = 1e-4,
     budget: Annotated[
         float,

@@ -29,14 +29,15 @@ def certify(
     ] = None,
     releases: Annotated[
         int | None,
-        typer.Option(help="Certify T releases together, with any change of one user in each."),
+        typer.Option(
+            help="Number of releases covered together; one user's input may change differently "
+            "in each."
+        ),
     ] = None,
     same_change: options.SameChange = False,
     honest: Annotated[
         float | None,
-        typer.Option(
-            help="Certify when only this fraction of the users adds noise; each adds more."
-        ),
+        typer.Option(help="Fraction of the users assumed to add noise; each adds more."),
     ] = None,
     tier: options.Tier = "auto",
     gap: options.Gap = 1e-4,

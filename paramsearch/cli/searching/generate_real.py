@@ -63,7 +63,7 @@ def generate_real(
             settings={"values": "real, rounded at random to integers", "mse": target.mse},
         )
         made = generate(rounded, progress=say)
-        usual = target.paper() if 2 / eps**2 < target.mse else None
+        usual = target.paper_max_value() if 2 / eps**2 < target.mse else None
         other = None
         if usual is not None and LARGEST_VALUE >= usual >= target.coarsest():
             other = target.predicted(usual)

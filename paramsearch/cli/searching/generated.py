@@ -1,4 +1,4 @@
-"""What the commands share that generate a parameter file."""
+"""Shared by the commands that generate a parameter file."""
 
 from __future__ import annotations
 
@@ -137,8 +137,12 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
         )
     if len(made.prices) > 1:
         best = min(made.prices)
-        others = ", ".join(f"+{100 * (end / best - 1):.2g}%" for end in sorted(made.prices)[1:])
-        yield "starts", f"{len(made.prices)} families ended within {others} of the best"
+        above = [f"{100 * (end / best - 1):.2g}%" for end in sorted(made.prices)[1:]]
+        others = "the others" if len(above) > 1 else "the other"
+        yield (
+            "starts",
+            f"{len(made.prices)} starts; {others} ended {' and '.join(above)} above the best",
+        )
     if made.kept:
         yield "note", "nothing cheaper was found; the file is unchanged", "yellow"
     if made.interrupted:

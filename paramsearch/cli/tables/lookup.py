@@ -88,7 +88,7 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
             f"--max-rmse {at_most(other.rmse)}: {other.noise_messages:,.1f} noise messages",
         )
     if not found.exact and (command := found.command()) is not None:
-        yield "exactly that", f"{command} -o FILE"
+        yield "exact file", f"{command} -o FILE"
     yield "from", str(found.table.path / row.file)
     if output is None:
         yield "note", "add -o FILE for the parameter file"

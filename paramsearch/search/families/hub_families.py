@@ -22,6 +22,8 @@ from paramsearch.search.target import Target
 
 Hubs = Mapping[int, Parts]
 """h -> the inner values of -h, the positive values in its atom."""
+SMALL_PROBLEM = 24
+"""Largest max_value of the problems from which costs are predicted; rule of thumb."""
 _MOST_HUBS_PER_ATOM = 3
 _MANY_HUBS = 24
 """With more hubs than this, an atom has at most two: there are too many combinations."""

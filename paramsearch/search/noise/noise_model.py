@@ -30,6 +30,7 @@ from paramsearch.search.target import Target
 NoiseByValue = dict[int, tuple[float, float]]
 """(log mean, log r) of each atom, by the value that the atom defines."""
 _TYPICAL_R = 15.0
+"""r of the first guess."""
 _MEAN_PER_SHIFT = 30.0
 """Mean of the first guess, per unit of shift / slack."""
 _SMALLEST_MEAN = 40.0
@@ -121,7 +122,7 @@ class NoiseModel:
         """The largest shift / slack of each atom over all inputs: how much noise it needs."""
         columns = self.family.columns
         inputs = np.arange(self.family.max_value + 1)
-        slack = np.array([self.target.slack(change) for change in range(len(inputs))])
+        slack = np.array([self.target.slack(distance) for distance in range(len(inputs))])
         shift = np.abs(columns).astype(float)
         unit = columns[:, self.unit]
         shift[:, self.unit] = np.maximum(np.abs(unit), np.abs(unit + inputs))

@@ -36,11 +36,19 @@ _SCALING = MeanScaling(
     steps=16, longest_step=0.7, close=lambda excess: abs(excess) < 0.02, retreats=True
 )
 _ALL_AT_ONCE = 60_000
-"""Workloads with more pairs are evaluated completely only every few steps."""
+"""Models with more pairs than this are evaluated completely only every few steps."""
 _EVALUATE_ALL_EVERY = 4
 """Steps between two complete evaluations of such a problem."""
 _MOST_WATCHED = 30_000
 """Pairs that are evaluated in between."""
+_WATCHED_EXCESS, _KEPT_EXCESS = -6.0, -1.5
+"""Log delta minus its goal above which pairs are watched, and above which they stay watched; rules
+of thumb."""
+_ACTIVE = 1e-6
+"""Multiplier, relative to the largest, from which a pair counts as active in a step."""
+_EARLY_HOPE, _LATER_HOPE, _LARGEST_HOPE = 6, 3, 0.5
+"""Gain that all further steps may bring together, in gains of the latest one: in the first two
+steps, and later; and the largest such gain as a share of the messages.  Rules of thumb."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +129,9 @@ class _Descent:
             return
         excess = self.model.excess(self.x)
         near = np.argpartition(-excess, _MOST_WATCHED)[:_MOST_WATCHED]
-        near = near[excess[near] > -6.0]
+        near = near[excess[near] > _WATCHED_EXCESS]
         if self.watched is not None:
-            near = np.union1d(near, self.watched[self.excess > -1.5])
+            near = np.union1d(near, self.watched[self.excess > _KEPT_EXCESS])
         self.watched = np.sort(near)
         self.excess = excess[self.watched]
         missing = max(0.0, float(self.excess.max()))
@@ -150,14 +158,15 @@ class _Descent:
             step = self.step(program, tolerance)
             if step is None:
                 break
-            used = step.multipliers > 1e-6 * step.multipliers.max()
+            used = step.multipliers > _ACTIVE * step.multipliers.max()
             active = _ActivePairs(
                 pairs[used], step.multipliers[used], program.gradient[used], step.change
             )
             self.adapt_radius(step)
             if (index + 1) % _EVALUATE_ALL_EVERY == 0:
                 self.evaluate_all()
-            hoped_gain = min(0.5, step.gain * (6 if index < 2 else 3))
+            hope = _EARLY_HOPE if index < 2 else _LATER_HOPE
+            hoped_gain = min(_LARGEST_HOPE, step.gain * hope)
             small_gains = small_gains + 1 if step.gain < tolerance else 0
             if index and self.messages * (1 - hoped_gain) > give_up:
                 break

@@ -13,14 +13,15 @@ import pytest
 from raw_protocol import divergence
 
 from accounting import Configuration, NegativeBinomial, Protocol
+from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.evaluator import kernels, spectra, tilted_losses
-from accounting.evaluator.evaluate import run
+from accounting.evaluator.evaluate import evaluate_on_grid
 from accounting.evaluator.grid_plan import GridPlan
 from accounting.evaluator.noise_tables import NoiseTable, tabulate
 from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.tilted_losses import Factors, TiltedLosses, tilt_factors
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
-from accounting.model.noise import UNIT_ROUNDOFF, NoiseSum
+from accounting.model.noise import NoiseSum
 
 NB = NegativeBinomial
 STEP, FIRST, TOP = 2.0**-12, -4000, 1.0
@@ -201,7 +202,7 @@ def test_a_factor_has_a_row_where_it_has_a_moment(
         found = spectra.transform(view_pairs, tilted, np.zeros(1, np.int64))
         assert ((found.re[found.row_of, 0] > 0) == has_row).all()
         dropped += int((~has_row).sum())
-        bounds = run(view_pairs, tables, plan)
+        bounds = evaluate_on_grid(view_pairs, tables, plan)
         assert bounds.lower[0] <= high, plan
         assert low <= bounds.upper[0], plan
     assert dropped or smallest < 1e-3
@@ -232,6 +233,6 @@ def test_a_moment_at_the_cut_is_not_lost(
         has_row = again.factors.log_moment[:, 0] > -math.inf
         assert ((found.re[found.row_of, 0] > 0) == has_row).all()
         disagreed += int(has_row[: len(rows)].any())
-        assert low <= run(view_pairs, tables, plan).upper[0], plan
+        assert low <= evaluate_on_grid(view_pairs, tables, plan).upper[0], plan
         monkeypatch.undo()
     assert disagreed

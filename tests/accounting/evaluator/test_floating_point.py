@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from accounting import NegativeBinomial, NoiseSum
+from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.evaluator import bounding_functions, kernels
 from accounting.evaluator.noise_tables import noise_table
 from accounting.evaluator.spectra import twiddles
-from accounting.model.noise import UNIT_ROUNDOFF
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "log1p", "expm1", "sin", "cos"])

@@ -149,7 +149,7 @@ def test_masses_near_the_end_of_the_doubles(eps: float) -> None:
 def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     """Theorem 6: whatever the step, the tilt, the window and the caps."""
     from accounting import NoiseSum
-    from accounting.evaluator.evaluate import run
+    from accounting.evaluator.evaluate import evaluate_on_grid
     from accounting.evaluator.grid_plan import GridPlan
     from accounting.evaluator.noise_tables import tabulate
     from accounting.evaluator.view_pairs import ViewPairs
@@ -177,6 +177,6 @@ def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
             cap=np.array([rng.uniform(-1, 4), rng.uniform(-1, 4)]),
             central_cap=np.zeros(0),
         )
-        found = run(view_pairs, tables, plan)
+        found = evaluate_on_grid(view_pairs, tables, plan)
         assert mp.mpf(float(found.lower[0])) <= truth.high, plan
         assert truth.low <= mp.mpf(float(found.upper[0])), plan

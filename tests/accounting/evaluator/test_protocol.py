@@ -13,7 +13,7 @@ from raw_protocol import divergence
 
 import accounting
 from accounting import Configuration, Enclosure, NegativeBinomial, Protocol, Undecided
-from accounting.evaluator.evaluate import run
+from accounting.evaluator.evaluate import evaluate_on_grid
 from accounting.evaluator.grid_plan import GridPlan
 from accounting.evaluator.noise_tables import tabulate
 from accounting.model.change import Change
@@ -236,7 +236,7 @@ def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
             cap=np.array([rng.uniform(-1, 4) for _ in range(view_pairs.factor_count)]),
             central_cap=np.array([rng.uniform(-1, 4) for _ in view_pairs.central.shifts]),
         )
-        found = run(view_pairs, tables, plan)
+        found = evaluate_on_grid(view_pairs, tables, plan)
         assert found.lower[0] <= truth.high, plan
         assert truth.low <= found.upper[0], plan
 

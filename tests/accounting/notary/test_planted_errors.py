@@ -156,11 +156,11 @@ def wrong_minimum(self: Notary) -> Any:
 
 
 def offsets_backwards(self: Any, n: int, side: Any) -> Any:
-    return tuple((i, -index, weight) for i, index, weight in _offsets(self, n, side))
+    return tuple(offset._replace(position=-offset.position) for offset in _offsets(self, n, side))
 
 
 def ends_weighted_as_the_middle(self: Any, n: int, side: Any) -> Any:
-    return tuple((i, index, w * (1 - self.q)) for i, index, w in _offsets(self, n, side))
+    return tuple(o._replace(weight=o.weight * (1 - self.q)) for o in _offsets(self, n, side))
 
 
 def always_monotone(self: NoiseTable) -> bool:

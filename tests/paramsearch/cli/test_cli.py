@@ -59,7 +59,7 @@ def test_one_pair_another_eps_and_a_plot(tmp_path: Path) -> None:
         (["profile", str(EXAMPLE), "--eps", "nan"], "eps = nan"),
         (["profile", str(EXAMPLE), "--eps", "inf"], "eps = inf"),
         (["profile", str(EXAMPLE), "--pair", "0", "3"], "larger than max_value"),
-        (["profile", str(EXAMPLE), "--pair", "1", "1"], "no change"),
+        (["profile", str(EXAMPLE), "--pair", "1", "1"], "not a change"),
         (["profile", str(EXAMPLE), "--pair", "-1", "1"], "at least 0"),
         (["profile", str(EXAMPLE), "--gap", "0"], "gap"),
         (["profile", str(EXAMPLE), "--releases", "0"], "releases"),

@@ -162,7 +162,7 @@ def test_dishonest_users_are_said() -> None:
     assert "75 % of the users add their noise" in text
     assert "the file says honest fraction = 1." in text
     assert "noise of the honest users on +1 and −1 differs" in text
-    assert "The fast evaluators know the whole central noise only" in text
+    assert "The fast evaluators handle only the full central noise" in text
 
 
 def hostile() -> tuple[ParameterFile, Audit]:

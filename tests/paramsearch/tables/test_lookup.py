@@ -134,10 +134,10 @@ def test_an_exact_request_and_a_stricter_file(some: Table) -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"max_value": 21}, "largest max_value that is left there is 20"),
-        ({"eps": 0.25}, "smallest eps that is left there is 0.5"),
-        ({"delta": 1e-9}, "smallest delta that is left there is 1e-08"),
-        ({"max_rmse": 0.5}, "smallest RMSE that is left there is "),
+        ({"max_value": 21}, "largest max_value among the remaining files is 20"),
+        ({"eps": 0.25}, "smallest eps among the remaining files is 0.5"),
+        ({"delta": 1e-9}, "smallest delta among the remaining files is 1e-08"),
+        ({"max_rmse": 0.5}, "smallest RMSE among the remaining files is "),
         ({"n": 0}, "n = 0"),
         ({"n": 1.5}, "n = 1.5"),
         ({"eps": -1.0}, "eps = -1"),
