@@ -38,3 +38,8 @@ def bits_per_message(symbols: int) -> int:
 def discrete_laplace_variance(step: float) -> float:
     """The variance 2q / (1 - q)^2 of the Discrete Laplace law with q = e^-step."""
     return 0.5 / math.sinh(step / 2) ** 2
+
+
+def discrete_laplace_deviation(step: float) -> float:
+    """The square root of that variance, also where the variance itself would overflow."""
+    return math.sqrt(0.5) / math.sinh(step / 2)

@@ -87,12 +87,14 @@ def _errors(axes: Axes, rows: tuple[Row, ...]) -> list[str]:
 
     It is that of the central fraction, as a text of six digits that is also an option of commands.
     """
+    largest: dict[tuple[float, int, float], float] = {}
+    for row in rows:
+        stop = row.eps, row.max_value, row.central_fraction
+        largest[stop] = max(largest.get(stop, 0.0), row.rmse)
     found = []
-    for stop in product(axes.eps, axes.max_value, axes.central_fraction):
-        eps, top, fraction = stop
+    for eps, top, fraction in product(axes.eps, axes.max_value, axes.central_fraction):
         ideal = math.sqrt(discrete_laplace_variance(fraction * eps / top))
-        known = [r.rmse for r in rows if (r.eps, r.max_value, r.central_fraction) == stop]
-        found.append(at_most(max([ideal, *known])))
+        found.append(at_most(max(ideal, largest.get((eps, top, fraction), 0.0))))
     return found
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import islice
 
 from accounting.model.configuration import Proposal
-from accounting.model.costs import discrete_laplace_variance, noise_messages
+from accounting.model.costs import discrete_laplace_deviation, noise_messages
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import AtomNoise, CentralNoise
 from paramsearch.report.html import (
@@ -56,7 +56,7 @@ def cost_section(document: Document) -> Html:
     rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
     if document.n is not None:
         rows += [("Messages per user", number(1 + noise / document.n, 6))]
-    rmse = math.sqrt(discrete_laplace_variance(_step(document)))
+    rmse = discrete_laplace_deviation(_step(document))
     rows += [(_rmse(document), number(rmse, 5))]
     return section("cost", "Cost and error", facts(rows), expected)
 

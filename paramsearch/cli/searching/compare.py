@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accounting.base.enclosure import exactly
+from accounting.base.validation import whole
 from paramsearch.cli import options
 from paramsearch.cli.output import check_writable, print_json, progress
 from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
@@ -46,6 +47,7 @@ def compare(
     from paramsearch.generation.generate import generate
     from paramsearch.request import Request
 
+    whole("n", n, least=2)  # alone there is nobody to hide among; said before any search
     problem = Problem(n=n, eps=eps, delta=delta, max_value=max_value)
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)

@@ -34,6 +34,7 @@ from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.report import page as report
 from paramsearch.report.charts import LARGEST_MAP, block_maximum, block_size, pair_map
 from paramsearch.report.html import atom_text, label, number
+from paramsearch.report.noise import cost_section, noise_section
 
 SMALL = json.loads((ROOT / "tests/examples/sum_to_2.json").read_text())
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>window.pwned=1</script>\u202e\x07&lt;"
@@ -357,3 +358,11 @@ def test_a_hostile_file_in_a_browser(browser: Chromium, tmp_path: Path) -> None:
     browser.open(path, width=360, dark=False)
     assert browser.ask("document.scripts.length") == 1
     assert browser.ask("typeof window.pwned") == "undefined"
+
+
+@pytest.mark.parametrize("eps_central", [1e-155, 1e-200, 1e-310])
+def test_a_hostile_central_noise_has_a_report(eps_central: float) -> None:
+    """Its variance is beyond the range of doubles; its standard deviation is not."""
+    proposal = Proposal.of({**SMALL, "eps_central": eps_central})
+    assert "RMSE" in noise_section(proposal, honest=1.0) + cost_section(proposal)
+    assert "inf" not in cost_section(proposal)
