@@ -8,6 +8,8 @@ python-flint has one working precision for the whole process.  A ball is valid a
 only as small as the precision allows, and threads that set it concurrently would disturb each
 other.  So one thread at a time works with balls, and the others wait.  They lose nothing, since
 python-flint holds the interpreter lock; several proofs at once need processes.
+
+python-flint is imported when it is first used: clients load this module, and may never need it.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-
-from flint import arb, ctx, fmpq
+from functools import cache
+from typing import TYPE_CHECKING
 
 from accounting.base.errors import Undecided
 
-_ENORMOUS = arb(2) ** (1 << 20)
-"""Larger numbers are not converted to integers: an enormous exponent would crash the process."""
+if TYPE_CHECKING:
+    from flint import arb
+
 _ENOUGH_BITS = 60
 """Bits of relative accuracy with which a double can stand for a ball."""
 _SMALLEST = 2.0**-1000
@@ -35,6 +38,8 @@ _turn = threading.RLock()
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
     """Work with this many bits, excluding other threads; then restore the previous setting."""
+    from flint import ctx
+
     with _turn:
         before = ctx.prec
         ctx.prec = bits
@@ -56,6 +61,8 @@ if hasattr(os, "register_at_fork"):
 
 def ball(value: Fraction | float) -> arb:
     """A ball around an exact number, rounded to the working precision."""
+    from flint import arb, fmpq
+
     if isinstance(value, float):
         return arb(value)
     exact = Fraction(value)
@@ -68,7 +75,7 @@ def above(value: arb) -> float:
     number = float(top)
     if math.isnan(number):
         return math.inf
-    while not (number == math.inf or arb(number) >= top):
+    while not (number == math.inf or ball(number) >= top):
         number = math.nextafter(number, math.inf)
     return number
 
@@ -90,9 +97,15 @@ def double(value: arb) -> float:
     return float(value.mid())
 
 
+@cache
+def _enormous() -> arb:
+    """Larger numbers are not converted to integers: the exponent would crash the process."""
+    return ball(2.0) ** (1 << 20)
+
+
 def floor(value: arb) -> int:
     """An integer at or below every number of the ball, the largest one if the ball is small."""
-    found = value.lower().floor().unique_fmpz() if abs(value) < _ENORMOUS else None
+    found = value.lower().floor().unique_fmpz() if abs(value) < _enormous() else None
     if found is None:
         raise Undecided("the working precision does not tell a loss from infinity")
     return int(found)

@@ -9,6 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from accounting.base.validation import whole
+
+LARGEST_DIMENSION = (1 << 31) - 1
+
+
+def dimension_of(value: int) -> int:
+    """A checked dimension: 1 for numbers, more for vectors."""
+    return whole("dimension", value, least=1, most=LARGEST_DIMENSION)
+
 
 @dataclass(frozen=True, order=True)
 class Change:

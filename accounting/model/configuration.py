@@ -13,6 +13,7 @@ from typing import Any
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.base.validation import not_negative, positive, probability, whole
+from accounting.model.change import dimension_of
 from accounting.model.costs import AtomParameters, central_messages, discrete_laplace_variance
 from accounting.model.family import Atom, Family, atom
 from accounting.model.negative_binomial import NegativeBinomial
@@ -21,16 +22,9 @@ from accounting.model.proof_types import MOST_PARTS
 
 LARGEST_STEP = 34.0
 """Largest eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
-LARGEST_DIMENSION = (1 << 31) - 1
-"""Largest dimension of vectors."""
 _MOST_R = 1 << 53
 """Smallest sum of r that is not merged."""
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension"}
-
-
-def dimension_of(value: int) -> int:
-    """A checked dimension: 1 for numbers, more for vectors."""
-    return whole("dimension", value, least=1, most=LARGEST_DIMENSION)
 
 
 @dataclass(frozen=True)

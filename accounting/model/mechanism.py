@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-
-from flint import arb
+from typing import TYPE_CHECKING
 
 from accounting.base.balls import ball, precision
 from accounting.base.errors import TooLarge
 from accounting.model.change import Change, every_change
 from accounting.model.proof_types import MOST_PARTS
+
+if TYPE_CHECKING:
+    from flint import arb
 
 Atom = tuple[int, ...]
 """Repeated from ``family`` on purpose, as is ``UNIT`` in ``notary.columns``: the notary shares no

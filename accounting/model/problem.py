@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accounting.base.validation import positive, probability, share, whole
-from accounting.model.configuration import dimension_of
+from accounting.model.change import dimension_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from flint import arb
-
-from accounting.base.balls import ceil, floor, precision
+from accounting.base.balls import ball, ceil, floor, precision
 from accounting.base.errors import Undecided
 from paramsearch.deploy.bits import BitSource
+
+if TYPE_CHECKING:
+    from flint import arb
 
 _WORD = 64
 """Bits of the bounds that are computed in advance, and guard bits of ball arithmetic."""
@@ -63,9 +64,9 @@ class ComputedProbability:
         working = bits + _WORD
         while working <= _MOST_BITS:
             with precision(working):
-                scaled = self._ball() * arb(2) ** bits
+                scaled = self._ball() * ball(2.0) ** bits
                 # with too few bits, a power may be a ball wider than any integer in memory
-                if abs(scaled) < arb(2) ** (bits + 1):
+                if abs(scaled) < ball(2.0) ** (bits + 1):
                     low, high = floor(scaled.lower()), ceil(scaled.upper())
                     if high - low == 1:
                         return low, high

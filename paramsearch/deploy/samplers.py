@@ -19,9 +19,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any
-
-from flint import arb
+from typing import TYPE_CHECKING, Any
 
 from accounting.base.balls import ball
 from accounting.base.deadline import check_time
@@ -33,6 +31,9 @@ from paramsearch.deploy.exact_events import (
     RationalProbability,
     bernoulli,
 )
+
+if TYPE_CHECKING:
+    from flint import arb
 
 Number = Any
 """A fraction, or a ball (``arb``) where the fraction would be too long."""
@@ -85,6 +86,8 @@ class Poisson:
         return found
 
     def _ratio(self, k: int) -> arb:
+        from flint import arb
+
         rate = ball(self._rate)
         term = rate**k / arb(math.factorial(k))
         below = sum((rate**i / arb(math.factorial(i)) for i in range(k)), arb(0))

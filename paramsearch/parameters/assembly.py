@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from importlib import metadata
-from typing import Any
-
-from flint import arb
+from typing import TYPE_CHECKING, Any
 
 from accounting.base.balls import above, ball, ceil, precision
 from accounting.base.errors import (
@@ -15,9 +12,7 @@ from accounting.base.errors import (
     InvalidParameter,
 )
 from accounting.base.validation import not_negative, probability, share, whole
-from accounting.model.configuration import Proposal
 from accounting.model.costs import bits_per_message
-from accounting.model.family import Atom
 from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch.parameters.honest_fraction import as_written
 from paramsearch.parameters.parameter_file import ParameterFile, refusals, sealed
@@ -30,6 +25,12 @@ from paramsearch.parameters.sections import (
     Error,
     Provenance,
 )
+
+if TYPE_CHECKING:
+    from flint import arb
+
+    from accounting.model.configuration import Proposal
+    from accounting.model.family import Atom
 
 _CLOSE = 1e-12
 """Relative difference up to which a derived number counts as the same."""
@@ -72,6 +73,8 @@ def uncertified(
     >>> uncertified(Proposal.of({**data, "atoms": [{"atom": [-1, 1], "r": 12.0, "p": 0.96}]}))
     <ParameterFile: (1, 0.0001) for n = 1,000, max_value = 1; 1 atom, not certified>
     """
+    from importlib.metadata import version  # costs a client a tenth of its imports
+
     with refusals("the problem"):
         problem = problem_of(
             dimension=proposal.dimension,
@@ -106,7 +109,7 @@ def uncertified(
         atoms,
         Provenance(
             tool="paramsearch",
-            version=metadata.version("paramsearch"),
+            version=version("paramsearch"),
             seed=seed,
             settings=settings or {},
         ),
@@ -124,7 +127,7 @@ def _given(name: str, value: Any) -> Any:
 
 def _up(value: arb, bits: int) -> Fraction:
     """A multiple of 2^-bits at or above the ball, and hardly more."""
-    return Fraction(ceil(value * arb(2) ** bits)) / Fraction(2) ** bits
+    return Fraction(ceil(value * ball(2.0) ** bits)) / Fraction(2) ** bits
 
 
 def assemble(

@@ -6,14 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from accounting.model.configuration import LARGEST_DIMENSION
+from accounting.model.change import LARGEST_DIMENSION
 from accounting.model.proof_types import MOST_RELEASES
 
 
 class Part(BaseModel):
     """A section of a parameter file: immutable, with strict types and no unknown fields."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        defer_build=True,  # what only imports a client does not pay for the schema
+    )
 
 
 class ProblemSection(Part, title="Problem"):
