@@ -15,7 +15,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.bisection import arithmetic_mean, bisection
-from accounting.base.enclosure import Enclosure
+from accounting.base.enclosure import Enclosure, monotone
 from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
@@ -397,10 +397,3 @@ class Protocol:
             narrow=narrow,
         )
         return Enclosure(begin, last)
-
-
-def monotone(found: Sequence[Enclosure]) -> list[Enclosure]:
-    """Enclosures of delta at increasing eps, tightened: the truth does not increase with eps."""
-    upper = np.minimum.accumulate([e.upper for e in found])
-    lower = np.maximum.accumulate([e.lower for e in found][::-1])[::-1]
-    return [Enclosure(float(lo), float(up)) for lo, up in zip(lower, upper, strict=True)]

@@ -7,6 +7,7 @@ from paramsearch.generation.generate import Generated as Generated
 from paramsearch.generation.generate import generate as generate
 from paramsearch.parameters.assembly import rescaled as rescaled
 from paramsearch.parameters.assembly import uncertified as uncertified
+from paramsearch.parameters.claim import Claim as Claim
 from paramsearch.parameters.documents import read as read
 from paramsearch.parameters.parameter_file import ParameterFile as ParameterFile
 from paramsearch.parameters.parameter_file import load as load

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import accumulate
 
 
 def at_most(value: float) -> str:
@@ -65,3 +67,10 @@ class Enclosure:
 
     def __str__(self) -> str:
         return f"[{at_least(self.lower)}, {at_most(self.upper)}]"
+
+
+def monotone(found: Sequence[Enclosure]) -> list[Enclosure]:
+    """Enclosures of delta at increasing eps, tightened: the truth does not increase with eps."""
+    upper = list(accumulate((e.upper for e in found), min))
+    lower = list(accumulate((e.lower for e in reversed(found)), max))[::-1]
+    return [Enclosure(low, high) for low, high in zip(lower, upper, strict=True)]

@@ -35,6 +35,8 @@ class Question:
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", not_negative("eps", self.eps))
         object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
+        if self.claim is not None:
+            object.__setattr__(self, "claim", not_negative("claim", self.claim))
         if self.any_sequence and self.releases > MOST_RELEASES:
             raise InvalidParameter(
                 f"releases = {self.releases:,} is more than {MOST_RELEASES:,}, the most for any "

@@ -15,13 +15,32 @@ _MOST_RELEASES = (1 << 31) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """(eps, delta)-privacy for ``releases`` together, with noise from the fraction ``honest``."""
+    """(eps, delta)-privacy for ``releases`` together, with noise from the fraction ``honest``.
+
+    Raises:
+        InvalidParameter: If a number is outside its domain.
+
+    >>> Claim(eps=1.0, delta=1e-6, releases=3).any_sequence
+    True
+    """
 
     eps: float
     delta: float
     releases: int = 1
     same_change: bool = False
     honest: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", not_negative("eps", self.eps))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+        whole("releases", self.releases, least=1, most=_MOST_RELEASES)
+        # more noise than all users add would be proved, but never deployed
+        object.__setattr__(self, "honest", share("honest", self.honest))
+        if self.same_change and self.releases == 1:
+            raise InvalidParameter(
+                "--same-change says which changes several releases cover, and this is one release: "
+                "give --releases, or leave it out"
+            )
 
     @staticmethod
     def of(
@@ -56,19 +75,13 @@ class Claim:
         if releases is None and not isinstance(stated, Proposal) and stated.same_change:
             same_change = True
         times = own_releases if releases is None else releases
-        claim = Claim(
-            eps=not_negative("eps", _given("eps", eps, stated.eps)),
-            delta=probability("delta", _given("delta", delta, stated.delta)),
-            releases=whole("releases", times, least=1, most=_MOST_RELEASES),
+        return Claim(
+            eps=_given("eps", eps, stated.eps),
+            delta=_given("delta", delta, stated.delta),
+            releases=times,
             same_change=same_change,
-            honest=share("honest", own_honest if honest is None else honest),
+            honest=own_honest if honest is None else honest,
         )
-        if claim.same_change and claim.releases == 1:
-            raise InvalidParameter(
-                "--same-change says which changes several releases cover, and this is one release: "
-                "give --releases, or leave it out"
-            )
-        return claim
 
     @property
     def any_sequence(self) -> bool:

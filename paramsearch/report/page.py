@@ -18,11 +18,11 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import above, ball, below, precision
-from accounting.base.enclosure import Enclosure
+from accounting.base.enclosure import Enclosure, monotone
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.proof.directed_rounding import configuration
-from accounting.protocol import Protocol, monotone
+from accounting.protocol import Protocol
 from paramsearch.certification.audit import Audit
 from paramsearch.files import write_atomically
 from paramsearch.report.charts import (

@@ -104,7 +104,7 @@ def _curve(enclose: Callable[[float], Enclosure], eps: float) -> list[tuple[floa
     from rich.console import Console
     from rich.progress import track
 
-    from accounting.protocol import monotone
+    from accounting.base.enclosure import monotone
 
     console = Console(stderr=True)
     grid = np.linspace(0.0, 2 * eps if eps > 0 else 1.0, _POINTS).tolist()

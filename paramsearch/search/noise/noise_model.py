@@ -67,7 +67,7 @@ class NoiseModel:
         inputs = np.arange(self.family.max_value + 1)
         found = differences(self.family.sparse_columns)
         base = protocol_pairs(
-            _placeholders(len(self.size)), found, self.unit, self.target.step, inputs
+            _any_noises(len(self.size)), found, self.unit, self.target.step, inputs
         )
         if self.target.problem.dimension > 1:
             base = with_moved_pairs(base, self.family.max_value)
@@ -156,6 +156,6 @@ class NoiseModel:
         return dict(zip(self.defined_values, self.shift_per_slack.tolist(), strict=True))
 
 
-def _placeholders(count: int) -> tuple[NoiseSum, ...]:
+def _any_noises(count: int) -> tuple[NoiseSum, ...]:
     """Noises of which only the number matters: estimates take the parameters as arrays."""
     return (NoiseSum.of([NegativeBinomial(1.0, 0.5)]),) * count

@@ -59,7 +59,7 @@ def test_two_threads_that_audit_at_once_get_what_each_gets_alone() -> None:
 
     alone = [few(), many()]
     together = at_once(few, many, few, many)
-    assert [found.proof for found in alone * 2] == [found.proof for found in together]  # type: ignore[attr-defined]
+    assert [found.proof for found in alone * 2] == [found.proof for found in together]  # type: ignore[attr-defined]  # audits
 
 
 def test_masses_and_precisions_at_once() -> None:

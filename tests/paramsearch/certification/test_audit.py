@@ -16,7 +16,9 @@ from program import run
 from theorem import theorem
 
 from accounting import AccountingError, Protocol
+from accounting.base.errors import InvalidParameter
 from accounting.model.configuration import Proposal, loads
+from accounting.model.question import Question
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import uncertified
@@ -362,3 +364,29 @@ def test_mutations_of_a_bare_configuration(tmp_path: Path) -> None:
                 fast = Protocol(document.configuration()).delta(found.claim.eps).enclosure
                 assert fast.lower <= found.claim.delta
     assert decided > 20
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"honest": 2.0},
+        {"honest": 0.0},
+        {"honest": math.nan},
+        {"delta": 2.0},
+        {"delta": math.nan},
+        {"eps": -1.0},
+        {"eps": math.nan},
+        {"releases": 0},
+        {"same_change": True},
+    ],
+)
+def test_no_claim_is_beyond_what_can_be_deployed(wrong: dict[str, Any]) -> None:
+    """A fraction above 1 would be proved with noise that nobody adds."""
+    with pytest.raises(InvalidParameter):
+        Claim(**{"eps": 1.0, "delta": 1e-6, **wrong})
+
+
+def test_no_question_without_a_number() -> None:
+    for wrong in ({"eps": math.nan}, {"eps": 1.0, "claim": math.nan}, {"eps": 1.0, "claim": -1.0}):
+        with pytest.raises(InvalidParameter):
+            Question(**wrong)

@@ -35,7 +35,7 @@ SHIPPED = Path(paramsearch.__file__).parent / "data" / "files" / "5-1-1e-06-0.9.
 @cache
 def noisy(honest: float = 1.0, dimension: int = 1) -> ParameterFile:
     """For 400 users, with enough noise to be missed."""
-    atoms = [{**entry, "r": 12.0, "p": 0.9} for entry in SUM["atoms"]]  # type: ignore[attr-defined]
+    atoms = [{**entry, "r": 12.0, "p": 0.9} for entry in SUM["atoms"]]  # type: ignore[attr-defined]  # a list
     problem = {**SUM, "atoms": atoms, "n": 400, "delta": 0.5, "dimension": dimension}
     return certify(uncertified(Proposal.of(problem), honest=honest))
 
