@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
+
+import numpy as np
 
 from paramsearch.search.families.family_draft import FamilyDraft, Parts
 from paramsearch.search.noise.noise_model import NoiseModel
@@ -32,51 +32,77 @@ _HUB_COST = 1.05
 _BALANCED_SHIFT = 0.51
 """Share of max_value that the shift of {-1, +1} may reach at no cost; one half is the least."""
 _SIZE_RATIO = 3.2
-"""Ratio of the sizes of two neighboring small hubs.  These four are rules of thumb."""
+"""Ratio of the sizes of two neighboring small hubs."""
+_LARGEST_GAP = 6
+"""Largest size of the smallest hub of a rescaled family.  These five are rules of thumb."""
 
 
 def draft_from_hubs(target: Target, hubs: Hubs) -> FamilyDraft | None:
     """Every value by the expression that looks cheapest; None if the hubs form a cycle."""
     parts: dict[int, Parts] = {-h: tuple(inner) for h, inner in hubs.items()}
-    parts.update(_cheapest_expressions(target, hubs))
     inner = [(h, value) for h, values in hubs.items() for value in values]
     parts.update({value: (-value,) for h, value in inner if _is_smaller_hub(value, h, hubs)})
     parts.update({value: () for h, value in inner if not _is_smaller_hub(value, h, hubs)})
-    return FamilyDraft.of(target.problem.max_value, parts)
+    return _completed(target, parts)
 
 
-def _cheapest_expressions(target: Target, hubs: Hubs) -> dict[int, Parts]:
+def _completed(target: Target, parts: Mapping[int, Parts]) -> FamilyDraft | None:
+    """The draft with these atoms, and every other value by the expression that looks cheapest."""
+    shifts = _unit_shifts(parts)
+    if shifts is None:
+        return None
+    every = {**_cheapest_expressions(target, shifts), **parts}
+    return FamilyDraft.of(target.problem.max_value, every)
+
+
+def _unit_shifts(parts: Mapping[int, Parts]) -> dict[int, int] | None:
+    """The entry of {-1, +1} in the column of each hub, by its size; None if there is a cycle."""
+    known: dict[int, int] = {}
+    begun: set[int] = set()
+
+    def shift(value: int) -> int:
+        if value not in known:
+            if value in begun or value not in parts:
+                raise KeyError(value)
+            begun.add(value)
+            own = parts[value]
+            known[value] = min(0, -(value + sum(own))) - sum(shift(other) for other in own)
+        return known[value]
+
+    try:
+        return {-value: shift(value) for value in parts if value < 0}
+    except KeyError:
+        return None
+
+
+def _cheapest_expressions(target: Target, unit_shifts: Mapping[int, int]) -> dict[int, Parts]:
+    """Up to three hubs for every value, and as many ones as it takes."""
     top = target.problem.max_value
-    most = _MOST_HUBS_PER_ATOM if len(hubs) <= _MANY_HUBS else 2
+    sizes = sorted(unit_shifts)
+    most = _MOST_HUBS_PER_ATOM if len(sizes) <= _MANY_HUBS else 2
     combinations = [
-        (chosen, sum(chosen), -sum(_unit_shift(h, hubs) for h in chosen))
+        chosen
         for count in range(most + 1)
-        for chosen in itertools.combinations_with_replacement(sorted(hubs), count)
+        for chosen in itertools.combinations_with_replacement(sizes, count)
     ]
-    combinations.sort(key=lambda entry: entry[1])
-    totals = [total for _, total, _ in combinations]
+    combinations.sort(key=sum)
+    totals = np.array([sum(chosen) for chosen in combinations])
+    shifts = np.array([-sum(unit_shifts[h] for h in chosen) for chosen in combinations])
+    counts = np.array([len(chosen) for chosen in combinations])
     least_slack = target.slack(top)
-    reach = max(8, top // 2 + 1) if len(hubs) < 2 else max(8, top // 3)
+    reach = max(8, top // 2 + 1) if len(sizes) < 2 else max(8, top // 3)
     cheapest: dict[int, Parts] = {}
     for m in range(2, top + 1):
         ease = target.slack(m) / least_slack
         limit = _BALANCED_SHIFT * top * ease + 0.5
-        best: tuple[float, Parts] = (math.inf, ())
-        for i in range(bisect_left(totals, m - reach), bisect_right(totals, m + reach)):
-            chosen, total, shift = combinations[i]
-            rest = m - total
-            shift -= max(0, rest)
-            excess = max(0.0, max(abs(shift), abs(shift + m)) - limit)
-            score = _HUB_COST * len(chosen) + abs(rest) + excess * ease
-            if score < best[0]:
-                best = score, tuple(-h for h in chosen)
-        cheapest[m] = best[1]
+        begin, end = np.searchsorted(totals, (m - reach, m + reach + 1)).tolist()
+        rest = m - totals[begin:end]
+        shift = shifts[begin:end] - np.maximum(0, rest)
+        excess = np.maximum(0.0, np.maximum(np.abs(shift), np.abs(shift + m)) - limit)
+        score = _HUB_COST * counts[begin:end] + np.abs(rest) + excess * ease
+        best = combinations[begin + int(np.argmin(score))] if end > begin else ()
+        cheapest[m] = tuple(-h for h in best)
     return cheapest
-
-
-def _unit_shift(h: int, hubs: Hubs) -> int:
-    """The entry of {-1, +1} in the column of a hub."""
-    return sum(_unit_shift(v, hubs) if _is_smaller_hub(v, h, hubs) else v for v in hubs[h])
 
 
 def _is_smaller_hub(value: int, h: int, hubs: Hubs) -> bool:
@@ -138,60 +164,35 @@ def single_hubs(top: int) -> list[Hubs]:
     found: list[Hubs] = []
     for share in (0.45, 0.65, 0.8, 0.9):
         h = round(share * top)
-        found += [{h: ()}, {h: _half_inside(h, count=1, offset=-1)}]
+        half = round(h / 2) - 1
+        found += [{h: ()}, {h: (half,) if half >= 2 else ()}]
     return found
 
 
-def hubs_of(draft: FamilyDraft) -> Hubs:
-    """The hubs of a draft."""
-    return {
-        -value: tuple(part for part in parts if part > 0)
-        for value, parts in draft.parts.items()
-        if value < 0
-    }
+def rescaled(target: Target, draft: FamilyDraft) -> FamilyDraft | None:
+    """The same shape for another max_value: hubs, and what they are made of, in proportion.
 
+    Small hubs fill the gap that a larger max_value leaves below the smallest one.
+    """
+    top = target.problem.max_value
+    ratio = top / draft.max_value
+    inner = {part for value, parts in draft.parts.items() if value < 0 for part in parts}
+    kept = {value for value in draft.parts if value < 0 or value in inner}
 
-def randomly_changed(hubs: Hubs, top: int, rng: random.Random) -> Hubs:
-    """One or two hubs added, removed, moved, or with other inner values."""
-    new = dict(hubs)
-    for _ in range(rng.choice((1, 1, 2))):
-        kind = rng.choice(("add", "remove", "move", "fill", "fill"))
-        if kind == "add" or not new:
-            log_uniform = math.exp(rng.uniform(math.log(2), math.log(1.1 * top + 1)))
-            h = rng.choice((rng.randint(2, max(2, top)), round(log_uniform)))
-            new[max(2, h)] = _half_inside(max(2, h), count=rng.choice((0, 0, 1)), offset=0)
-            continue
-        h = rng.choice(sorted(new))
-        if kind == "remove":
-            del new[h]
-        elif kind == "move":
-            reach = max(1, h // 12)
-            inner = new.pop(h)
-            h = max(2, h + rng.choice((-2, -1, 1, 2)) * rng.randint(1, reach))
-            new[h] = inner
-        else:
-            half = _half_inside(h, count=rng.choice((0, 1, 1, 2)), offset=rng.choice((-1, 0, 0, 1)))
-            others = sorted({value for inner in new.values() for value in inner} | {h + 1})
-            shared = (rng.choice(others),)
-            new[h] = shared if rng.random() < 0.3 else half
-    return new
+    def scaled(value: int) -> int:
+        size = max(2, round(abs(value) * ratio))
+        return min(size, top) if value > 0 else -size
 
-
-def _half_inside(h: int, *, count: int, offset: int) -> Parts:
-    """Inner values of about half of h in total: ``count`` equal ones, each ``offset`` larger."""
-    if not count:
-        return ()
-    size = round(h / 2 / count) + offset
-    return (size,) * count if size >= 2 and size * count < h else ()
-
-
-def rescaled(hubs: Hubs, ratio: float) -> Hubs:
-    """The same shape for a max_value that is ``ratio`` times as large."""
-    new: dict[int, Parts] = {}
-    for h, inner in hubs.items():
-        size = max(2, round(h * ratio))
-        new[size] = tuple(max(2, round(value * ratio)) for value in inner)
-    return new
+    parts: dict[int, Parts] = {}
+    for value in draft.parts:
+        if value in kept:
+            own = tuple(sorted(scaled(part) for part in draft.parts[value] if part in kept))
+            parts.setdefault(scaled(value), own)
+    smallest = min((-value for value in parts if value < 0), default=top)
+    while smallest > _LARGEST_GAP:
+        smallest = round(smallest / _SIZE_RATIO)
+        parts[-smallest] = ()
+    return _completed(target, parts)
 
 
 def predicted_messages(target: Target) -> float:
