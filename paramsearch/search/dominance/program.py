@@ -102,6 +102,18 @@ class DominanceProgram:
     def cost(self, u: FloatArray) -> float:
         return float(np.sum(self.weight * u ** (-1 / self.norm)))
 
+    def bound(self, pairs: IntArray, multipliers: FloatArray) -> float:
+        """What these multipliers, with sum 1, prove about the optimum."""
+        q, c = self.norm, self.combined(pairs, multipliers)
+        total = float(np.sum(self.weight ** (q / (q + 1)) * c ** (1 / (q + 1))))
+        return total ** ((q + 1) / q)
+
+    def combined(self, pairs: IntArray, multipliers: FloatArray) -> FloatArray:
+        """c = A^T v."""
+        row, column, value = self.rows(pairs)
+        weighted = np.repeat(multipliers, np.diff(row)) * value
+        return np.bincount(column, weighted, len(self.weight))
+
 
 def by_distance(values: FloatArray) -> FloatArray:
     """The matrix with values[|j - k|] in row j and column k, without storing it."""

@@ -118,7 +118,7 @@ def violated_pairs(program: DominanceProgram, u: FloatArray) -> tuple[IntArray, 
     columns, n = program.columns, program.columns.count
     pieces = 4 * cores() if n >= _THREADS_FROM and cores() > 1 else 1
     # column j has j pairs: square roots give pieces of equal work
-    edges = np.round(n * np.sqrt(np.linspace(0, 1, pieces + 1))).astype(int).tolist()
+    edges = [round(n * math.sqrt(i / pieces)) for i in range(pieces + 1)]
     partner, largest = np.zeros((pieces, 2, n), np.int64), np.zeros((pieces, 2, n))
     sparse = columns.start, columns.atom, columns.entry, columns.unit
     constraints = *sparse, program.reach, program.norm, program.inverse
@@ -132,14 +132,11 @@ def violated_pairs(program: DominanceProgram, u: FloatArray) -> tuple[IntArray, 
     else:
         in_chunks(work, pieces)
     best = largest.argmax(axis=0)
-    side = np.take_along_axis(largest, best[None], axis=0)[0]
-    other = np.take_along_axis(partner, best[None], axis=0)[0]
-    inputs = np.arange(n)
-    rows = np.concatenate(
-        [np.stack([inputs, other[0]], axis=1), np.stack([other[1], inputs], axis=1)]
-    )
-    exceeds = side.ravel() > 1
-    return np.unique(rows[exceeds], axis=0), float(side.max())
+    sides = np.arange(2)[:, None], np.arange(n)
+    left, other = largest[best, *sides], partner[best, *sides]
+    j, k = np.nonzero(left[0] > 1)[0], np.nonzero(left[1] > 1)[0]
+    keys = np.concatenate([j * n + other[0, j], other[1, k] * n + k])
+    return np.stack(np.divmod(np.unique(keys), n), axis=1), float(left.max())
 
 
 def dominance(family: Family, *, gap: float = 1e-3) -> Dominance:

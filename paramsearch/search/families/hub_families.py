@@ -142,6 +142,15 @@ _SHARED_VALUES = (0.42, 0.37, 0.47)
 """Sizes of the value that the large hubs share, as shares of max_value; by trial."""
 
 
+def shapes(target: Target) -> list[Hubs]:
+    """Shapes to begin with."""
+    top = target.problem.max_value
+    found = [usual_hubs(target)]
+    if top > 5:
+        found += hubs_sharing_a_value(top) + single_hubs(top)
+    return found
+
+
 def hubs_sharing_a_value(top: int) -> list[Hubs]:
     """Large hubs that share one inner value, made of -1, and small ones below them.
 

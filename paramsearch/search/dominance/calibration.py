@@ -1,0 +1,56 @@
+"""What stage 1 assumes of stage 2: how far from its slack a pair must stay, and the r of noises.
+
+The defaults hold for typical problems.  Once stage 2 has solved a family, its active pairs show
+their own radii: slack over the deviation of the loss.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray
+from paramsearch.search.dominance.draft_arrays import DraftArrays
+from paramsearch.search.dominance.program import DominanceProgram, by_distance
+from paramsearch.search.target import Target
+
+_RADIUS = 1.1
+"""Radius of a typical active pair, in units of sqrt(2 log(1 / delta))."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Radii and r.
+
+    Attributes:
+        radius: z, by the distance of two inputs: the slack of an active pair, in units of the
+            standard deviation of its loss.
+        r_unit: r of the noise of {-1, +1}.
+        r_others: r of the other noises.
+    """
+
+    radius: FloatArray
+    r_unit: float
+    r_others: float
+
+    @staticmethod
+    def typical(target: Target) -> Calibration:
+        logarithm = max(1.0, math.log(1 / target.problem.delta))
+        radius = np.full(target.problem.max_value + 1, _RADIUS * math.sqrt(2 * logarithm))
+        return Calibration(radius, logarithm, logarithm)
+
+    def program(self, target: Target, arrays: DraftArrays) -> DominanceProgram:
+        """The dominance program of a draft, in the second norm."""
+        distances = np.arange(target.problem.max_value + 1)
+        slack = np.array([target.slack(distance) for distance in distances.tolist()])
+        factors = target.problem.changed_coordinates * target.problem.releases
+        inverse = by_distance(factors * (self.radius / slack) ** 2)
+        return DominanceProgram(arrays.inputs, arrays.size * np.sqrt(self.r(arrays)), inverse)
+
+    def r(self, arrays: DraftArrays) -> FloatArray:
+        """r of every atom, that of {-1, +1} first."""
+        r = np.full(len(arrays.size), self.r_others)
+        r[0] = self.r_unit
+        return r

@@ -1,0 +1,266 @@
+"""The search over families by stage 1: thousands of them, in seconds.
+
+From several starts, single atoms change their parts as long as the dominance program gains; then
+hubs change at random, and what looks promising is improved again.  Large problems begin with the
+shapes that are best at a smaller max_value.  The result is a pool of families that are good and
+different, for stage 2.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from accounting.base.progress import Progress, silent
+from accounting.model.family import hubs as evenly_spaced_hubs
+from paramsearch.search.budget import Budget
+from paramsearch.search.dominance.calibration import Calibration
+from paramsearch.search.dominance.draft_arrays import DraftArrays
+from paramsearch.search.dominance.priced_moves import PricedMove, priced_moves
+from paramsearch.search.dominance.program import Dominance, DominanceProgram
+from paramsearch.search.dominance.screening import Multipliers, screen
+from paramsearch.search.families import hub_families
+from paramsearch.search.families.family_draft import FamilyDraft, Parts
+from paramsearch.search.families.random_moves import random_move
+from paramsearch.search.target import Target
+
+_SMALL = 64
+"""Largest max_value that is searched without the shapes of a smaller one."""
+_LARGEST_RATIO = 4.0
+"""Largest ratio of one max_value and the smaller one whose shapes it takes."""
+_GAP, _ROUGH_GAP = 5e-4, 2e-3
+"""Relative duality gaps of the program, and of its first solution for a random change."""
+_SMALLEST_GAIN = 3e-4
+"""Relative gain from which a move is tried."""
+_PROMISING = 1.10
+"""Random changes within this ratio of the value before are improved."""
+_STARTS, _RESCALED = 10, 4
+"""Number of the best starts that are improved, and of shapes that a larger max_value takes."""
+_POOL = 40
+"""Number of families that are kept."""
+_NEAR_BEST = 12
+"""Random changes begin with one of so many best families."""
+_PATIENCE, _LITTLE_PATIENCE = 3, 2
+"""Number of single moves in a row that may fail, for a start and for a random change.  All of these
+are rules of thumb."""
+
+
+@dataclass(frozen=True)
+class Screened:
+    """A family and the solution of its dominance program."""
+
+    arrays: DraftArrays
+    program: DominanceProgram
+    solution: Dominance
+
+    @property
+    def draft(self) -> FamilyDraft:
+        return self.arrays.draft
+
+    @property
+    def value(self) -> float:
+        """About the messages that stage 2 reaches."""
+        return self.solution.value
+
+    @property
+    def multipliers(self) -> Multipliers:
+        return Multipliers(self.solution.pairs, self.solution.multipliers)
+
+    @cached_property
+    def shape(self) -> tuple[tuple[int, Parts], ...]:
+        """The hubs: families with the same hubs are hardly different."""
+        return tuple(sorted((v, parts) for v, parts in self.draft.parts.items() if v < 0))
+
+
+@dataclass
+class FamilyScreening:
+    """One search over families.
+
+    Attributes:
+        target: What the families are for.
+        calibration: What the dominance program assumes.
+        budget: When to stop; random changes end at ``until`` of its seconds.
+        rng: The source of random changes.
+        progress: Called with one line of text now and then.
+        screened: Number of families whose program was solved or bounded so far.
+        priced: Number of moves that were priced so far.
+    """
+
+    target: Target
+    calibration: Calibration
+    budget: Budget
+    rng: random.Random
+    progress: Progress = silent
+    screened: int = 0
+    pool: dict[tuple[tuple[int, Parts], ...], Screened] | None = None
+
+    def run(self, starts: Iterable[FamilyDraft], changes: int, *, until: float) -> list[Screened]:
+        """Search from ``starts`` and from hub families, and make so many random changes.
+
+        Returns families with different hubs, best first.
+        """
+        self.pool = {}
+        found = [self.solve(draft) for draft in [*starts, *self._starts(until)]]
+        found.sort(key=lambda entry: entry.value)
+        for entry in found[:_STARTS]:
+            self._keep(self.improved(entry, until=until))
+            self._report()
+            if self.budget.spent(until):
+                break
+        self.change_randomly(changes, until=until)
+        return self.best
+
+    @property
+    def best(self) -> list[Screened]:
+        """The families found so far, best first."""
+        return sorted((self.pool or {}).values(), key=lambda entry: entry.value)
+
+    def _starts(self, until: float) -> list[FamilyDraft]:
+        """Hub families, or those of a smaller max_value in proportion."""
+        target, top = self.target, self.target.problem.max_value
+        drafts: list[FamilyDraft | None] = [
+            hub_families.draft_from_hubs(target, hubs) for hubs in hub_families.shapes(target)
+        ]
+        if top > 8:
+            drafts.append(FamilyDraft.from_family(evenly_spaced_hubs(top)))
+        if top > _SMALL:
+            steps = math.ceil(math.log(top / _SMALL) / math.log(_LARGEST_RATIO))
+            smaller = round(top / max(2, (top / _SMALL) ** (1 / steps)))
+            at_smaller = FamilyScreening(
+                self.target.at(smaller),
+                Calibration.typical(self.target.at(smaller)),
+                self.budget,
+                self.rng,
+                self.progress,
+            )
+            shapes = at_smaller.run([], changes_at(smaller), until=until / 2)
+            self.screened += at_smaller.screened
+            drafts += [hub_families.rescaled(target, entry.draft) for entry in shapes[:_RESCALED]]
+        return [draft for draft in drafts if draft is not None]
+
+    def solve(
+        self,
+        draft: FamilyDraft,
+        near: Screened | None = None,
+        *,
+        gap: float = _GAP,
+        give_up: float = math.inf,
+    ) -> Screened:
+        """Solve the program of a family, beginning with the multipliers of a similar one."""
+        self.screened += 1
+        arrays = DraftArrays.of(draft)
+        program = self.calibration.program(self.target, arrays)
+        start = None if near is None else near.multipliers
+        return Screened(arrays, program, screen(program, start, gap=gap, give_up=give_up))
+
+    def bound(self, draft: FamilyDraft, near: Screened) -> float:
+        """A lower bound of the value of a family, from the multipliers of a similar one."""
+        self.screened += 1
+        arrays = DraftArrays.of(draft)
+        program = self.calibration.program(self.target, arrays)
+        return program.bound(near.solution.pairs, near.solution.multipliers)
+
+    def improved(
+        self, entry: Screened, *, until: float, patience: int = _PATIENCE
+    ) -> Screened:
+        """Change the parts of single atoms as long as the program gains.
+
+        Many atoms change at once, then fewer; it ends when ``patience`` single moves in a row fail.
+        """
+        failed = 0
+        tabu: set[tuple[int, Parts, Parts]] = set()
+        share = 1.0
+        while failed < patience and not self.budget.spent(until):
+            moves = self._promising_moves(entry, tabu)
+            if not moves:
+                break
+            count = max(1, int(len(moves) * share))
+            while True:
+                better = self._moved(entry, moves[:count])
+                if better is not None:
+                    entry, share, failed = better, min(1.0, 2 * count / len(moves)), 0
+                    break
+                if count == 1:
+                    move = moves[0]
+                    tabu.add((move.value, entry.draft.parts[move.value], move.parts))
+                    share = 1 / len(moves)
+                    failed += 1
+                    break
+                count //= 3 if count > 3 else 2
+        return entry
+
+    def _promising_moves(
+        self, entry: Screened, tabu: set[tuple[int, Parts, Parts]]
+    ) -> list[PricedMove]:
+        """The best move of each value, if it may be worthwhile."""
+        found: dict[int, PricedMove] = {}
+        for move in priced_moves(entry.arrays, entry.program, entry.solution):
+            if move.bound > (1 - _SMALLEST_GAIN) * entry.value:
+                break
+            if (move.value, entry.draft.parts[move.value], move.parts) not in tabu:
+                found.setdefault(move.value, move)
+        return list(found.values())
+
+    def _moved(self, entry: Screened, moves: list[PricedMove]) -> Screened | None:
+        """The family after these moves, if it is better."""
+        draft = entry.draft.changed({move.value: move.parts for move in moves})
+        if draft is None:
+            return None
+        found = self.solve(draft, entry, give_up=entry.value)
+        return found if found.value < entry.value * (1 - _SMALLEST_GAIN / 2) else None
+
+    def change_randomly(self, changes: int, *, until: float) -> None:
+        """Change the hubs of good families at random, and improve what looks promising."""
+        for _ in range(changes):
+            if self.budget.spent(until):
+                return
+            best = self.best[:_NEAR_BEST]
+            entry = best[min(int(self.rng.expovariate(0.5)), len(best) - 1)]
+            draft = entry.draft
+            for _ in range(self.rng.choice((1, 1, 2))):
+                draft = random_move(draft, self.rng) or draft
+            found = self.changed(entry, draft)
+            if found is not None and self._keep(
+                self.improved(found, until=until, patience=_LITTLE_PATIENCE)
+            ):
+                self._report()
+
+    def changed(self, entry: Screened, draft: FamilyDraft) -> Screened | None:
+        """The family of ``draft``, a change of ``entry``, if it looks promising."""
+        limit = entry.value * _PROMISING
+        if draft.key == entry.draft.key or self.bound(draft, entry) > limit:
+            return None
+        found = self.solve(draft, entry, gap=_ROUGH_GAP, give_up=limit)
+        return found if found.value < limit else None
+
+    def _keep(self, entry: Screened) -> bool:
+        """Add a family to the pool; returns whether it is the best so far."""
+        assert self.pool is not None
+        known = self.pool.get(entry.shape)
+        is_best = not self.pool or entry.value < min(other.value for other in self.pool.values())
+        if known is None or entry.value < known.value:
+            self.pool[entry.shape] = entry
+        if len(self.pool) > _POOL:
+            worst = max(self.pool.values(), key=lambda other: other.value)
+            del self.pool[worst.shape]
+        return is_best
+
+    def _report(self) -> None:
+        best = self.best[0]
+        hubs = sorted((value for value, _ in best.shape), reverse=True)
+        shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
+        family = f"hubs {shown}" if hubs else "ones"
+        self.progress(
+            f"stage 1 at max_value {self.target.problem.max_value}: about {best.value:,.0f} "
+            f"messages after {self.screened:,} families, {family}"
+        )
+
+
+def changes_at(max_value: int, tries: int = 80) -> int:
+    """Number of random changes: fewer where each takes longer."""
+    return round(tries * min(12.0, 12.0 * _SMALL / max_value))
