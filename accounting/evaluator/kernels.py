@@ -167,31 +167,6 @@ def tilted_rows(
 
 
 @kernel
-def mix_rows(
-    source: FloatArray,
-    take: IntArray,
-    roll: IntArray,
-    left: FloatArray,
-    right: FloatArray,
-    target: FloatArray,
-) -> None:
-    """target = sum_t left[t] roll(source[take[t]], roll[t]) + right[t] roll(.., roll[t] + 1)."""
-    n = target.size
-    target[:] = 0.0
-    for t in range(take.size):
-        row = source[take[t]]
-        a = left[t]
-        b = right[t]
-        k = roll[t] % n
-        # target[j] += a * row[j - k] + b * row[j - k - 1], indices modulo n, in two plain runs
-        target[k] += a * row[0] + b * row[n - 1]
-        for j in range(1, n - k):
-            target[k + j] += a * row[j] + b * row[j - 1]
-        for j in range(max(n - k, 1), n):
-            target[k + j - n] += a * row[j] + b * row[j - 1]
-
-
-@kernel
 def rfft_rows(
     rows: FloatArray,
     scale: FloatArray,
