@@ -21,12 +21,14 @@ from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.build_view_pairs import (
+    SparseColumns,
     by_law,
     chosen_pairs,
     ordered_pairs,
     with_moved_pairs,
 )
 from accounting.evaluator.evaluate import evaluate
+from accounting.evaluator.pairs.blocks import InputPairs
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.change import Change, Repeated, every_change
 from accounting.model.configuration import Configuration
@@ -163,6 +165,14 @@ class Protocol:
         """The distinct laws of ``noises``, and for every atom the index of its law; W, with the
         geometric central part, is alone."""
         return by_law(self.noises, self.configuration.family.atoms.index(UNIT))
+
+    @cached_property
+    def input_pairs(self) -> InputPairs:
+        """All changes within a coordinate, for evaluations block by block."""
+        family, (laws, law) = self.configuration.family, self.laws
+        columns = SparseColumns.of(family.sparse_columns)
+        unit = family.atoms.index(UNIT)
+        return InputPairs(laws, columns, law, unit, self.configuration.step, self.releases)
 
     def pairs_of(self, pairs: IntArray) -> ViewPairs:
         """The pairs of views of the changes (j, k) within a coordinate that ``pairs`` lists, an
