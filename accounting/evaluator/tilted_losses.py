@@ -204,14 +204,20 @@ def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: Grid
         last, reference = cells.central_last, np.full(n, cells.central_last.max())
     rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
     aside = np.empty((n, 5))
-    mass, log_mass, step, first = table.mass, table.log_mass, plan.step, plan.first
+    mass, log_mass, sums, step, first = (
+        table.mass,
+        table.log_mass,
+        table.sums,
+        plan.step,
+        plan.first,
+    )
 
     def work(a: int, b: int) -> None:
         s = slice(a, b)
         grid = last[s], reference[s], step, first, cells.decay
-        tilted_rows(mass, log_mass, shifts[s], *grid, rows[s], moment[s], aside[s])
+        tilted_rows(mass, log_mass, sums, shifts[s], *grid, rows[s], moment[s], aside[s])
 
-    in_chunks(work, n, smallest=max(1, 20_000 // len(mass)))
+    in_chunks(work, n, smallest=max(1, 20_000 // len(table.mass)))
     # Underflow loses less than 2^-1021 in the unit of the row.  That is added to ``below``, and to
     # the moments of the other tilts, which serve as upper bounds.
     moment[:, 1:] += TINY

@@ -46,6 +46,8 @@ _SAMPLE = 512
 """Number of pairs, the worst by their variance, that choose the grid of a group."""
 _SHARE = 0.01
 """Accuracy of the grids, relative to the level of interest."""
+_ATTEMPTS, _PROGRESS = 4, 0.9
+"""Most grids for one pair, and the share of the pairs left over at which another one is no use."""
 _MOST_SHIFTS = 1 << 27
 """Largest number of shifts of all laws, used or not: half a GiB."""
 
@@ -129,6 +131,25 @@ class _Group:
             end = max(begin + 1, min(most, begin + _MIXTURES, len(edges) - 1))
             yield slice(int(edges[begin]), int(edges[end]))
             begin = end
+
+    def restricted(self, rows: IntArray) -> _Group:
+        """These pairs with only the factors they use."""
+        part = self.view_pairs(rows)
+        used = np.unique(part.factor)
+        used = used[used < len(self.plain)]
+        plain = self.plain[used]
+        factor_of = np.zeros_like(self.factor_of)
+        factor_of[plain[:, 0], plain[:, 1] - self.low] = np.arange(len(used))
+        b, m = self.b_and_m(self.pairs[rows])
+        return replace(
+            self,
+            pairs=self.pairs[rows],
+            plain=plain,
+            factor_of=factor_of,
+            within=(int(b.min()), int((b + m).max())),
+            entries=self.entries[rows],
+            size=self.size[rows],
+        )
 
     def view_pairs(self, rows: IntArray | slice) -> ViewPairs:
         """These pairs with the numbering of factors of the whole group."""
@@ -297,20 +318,32 @@ def upper_bounds(
     ``upper`` are upper bounds of the divergences at ``eps``; those that are at most ``level`` may
     be loose, those above are within a percent or so.
     """
-    edges = _slack_edges(source, eps)
-    for m_first, m_end in pairwise(edges):
+    for m_first, m_end in pairwise(_slack_edges(source, eps)):
         check_time()
         group = _group(source, m_first, m_end)
-        sample = np.sort(_largest(_score(group, eps), _SAMPLE))
-        work = _prepared(group, sample, eps, level)
+        take(group.pairs, _upper_bounds(group, eps, level, progress))
+
+
+def _upper_bounds(group: _Group, eps: float, level: float, progress: Progress) -> FloatArray:
+    """The bounds of one group; pairs that a grid serves badly get another one."""
+    upper, urgent = np.ones(len(group.pairs)), _score(group, eps)
+    left = np.arange(len(group.pairs))
+    for _ in range(_ATTEMPTS):
+        part = group if len(left) == len(group.pairs) else group.restricted(left)
+        sample = np.sort(_largest(urgent[left], _SAMPLE))
+        work = _prepared(part, sample, eps, level)
         progress(
-            f"{len(group.pairs):,} pairs at distances from {m_first:,} to {m_end - 1:,}, "
-            f"{len(group.plain):,} plain factors, grid of {work.plan.size:,} points "
-            f"{work.plan.step:.3g} apart, tilt {work.plan.tilt:.4g}"
+            f"{len(left):,} pairs, {len(part.plain):,} plain factors, grid of {work.plan.size:,} "
+            f"points {work.plan.step:.3g} apart, tilt {work.plan.tilt:.4g}"
         )
-        for rows in group.blocks():
+        for rows in part.blocks():
             check_time()
-            take(group.pairs[rows], work.upper(rows, level))
+            upper[left[rows]] = np.fmin(upper[left[rows]], work.upper(rows, level))
+        found = left[upper[left] > level]
+        if len(found) > _PROGRESS * len(left) or not len(found):
+            break
+        left, urgent = found, upper
+    return upper
 
 
 @dataclass(frozen=True)
