@@ -225,13 +225,15 @@ class CoarseLosses:
             in_chunks(work, n, smallest=8)
             aside += found.infinite
             if group.central is not None:
-                moment = group.central.log_average(moment, tilts)
-                aside = group.central.average(aside[:, None], np.zeros(1))[:, 0]
-                central_cap, top = top, group.central.largest(top)
+                central = group.central
+                moment = central.log_average(moment, tilts)
+                aside = central.sums(aside[:, None])[:, 0]
+                central_cap, top = top, central.largest(top, -central.offsets)
+                top += central.mix[:, 0] * central.step
             log_moment[group.factors], cap[group.factors] = moment, top
             above_cap[group.factors] = aside
-        central = self.view_pairs.central
-        offset = central.largest_offset if central is not None else 0.0
+        mixed = self.view_pairs.central
+        offset = mixed.largest_offset if mixed is not None else 0.0
         return CappedMoments(tilts, log_moment, cap, central_cap, above_cap, offset)
 
 

@@ -13,6 +13,8 @@ from accounting.model.noise import NoiseSum
 
 LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""
+_LONG = 1 << 14
+"""Entries from which on a table is summed in runs."""
 LARGEST_TABLES = 1 << 27
 """Entries of all tables together: 2 GiB."""
 
@@ -23,6 +25,7 @@ class NoiseTable:
 
     True mass = mass * exp(e) with |e| <= ``relative_error``; the loss log f(z) - log f(z + a) read
     off ``log_mass`` is within ``loss_error``; the mass at n and beyond is at most ``tail``.
+    ``sums`` are those of runs of masses, for long tables of log-concave noises only.
     """
 
     mass: FloatArray
@@ -30,11 +33,12 @@ class NoiseTable:
     relative_error: float
     loss_error: float
     tail: float
+    sums: FloatArray
 
 
 def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
     """Masses at 0..n-1 (Lemma F1)."""
-    from accounting.evaluator.kernels import nb_sum_table
+    from accounting.evaluator.kernels import RUN, nb_sum_table
 
     if n > LARGEST_TABLE:
         raise TooLarge(
@@ -45,6 +49,8 @@ def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
     r = np.array([part.r for part in noise.parts])
     p = np.array([part.p for part in noise.parts])
     largest = nb_sum_table(r, p, mass, log_mass)
+    whole = mass[: n - n % RUN].reshape(-1, RUN)
+    sums = whole.sum(axis=1) if n > _LONG and noise.log_concave else np.zeros(0)
     tail = noise.tail_bound(n) + n * 2.0**-1021  # masses that underflow are unknown, too
     growth = (len(noise.parts) + 4 + noise.p_ulps) * n * UNIT_ROUNDOFF
     return NoiseTable(
@@ -53,6 +59,7 @@ def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
         relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
         loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
         tail=tail,
+        sums=sums,
     )
 
 

@@ -62,13 +62,9 @@ class PairTerms:
         eps_up, eps_low = plan.eps - shift, plan.eps + shift
         base = view_pairs.totals(factors.log_moment[:, 0])
         whole = view_pairs.totals(factors.log_whole)
-        # a factor without mass adds nothing to the rounding errors
-        size = _finite(np.abs(factors.log_moment[:, 0]) + np.abs(factors.log_whole))
-        slack = view_pairs.totals(size) + plan.tilt * abs(plan.eps) + 64
-        slack = _summation_error(view_pairs) * slack
-        peak = math.exp(bounding_functions.log_peak(plan.tilt)) * (1 + 1e-9)
+        slack = _slack(view_pairs, factors, plan)
+        chernoff = _chernoff(whole, eta, slack, plan)
         with np.errstate(over="ignore"):
-            chernoff = np.exp(whole - plan.tilt * eps_up + slack + eta) * peak
             scale_up = np.exp(base - plan.tilt * eps_up + slack + eta)
             scale_low = np.exp(base - plan.tilt * eps_low - slack - eta)
             below = chernoff * (-np.expm1(np.minimum(base - whole, 0.0)) + 2 * slack)
@@ -120,6 +116,31 @@ class PairTerms:
             estimate=float(_finite(estimate).max()),
             step_width=float(np.nan_to_num(step_width[worst])),
         )
+
+
+def cheap_bounds(view_pairs: ViewPairs, factors: Factors, plan: GridPlan) -> FloatArray:
+    """Per pair, the upper bound of the divergence that needs no transform: the Chernoff bound, and
+    what was set aside."""
+    eta = view_pairs.totals(factors.eta)
+    slack = _slack(view_pairs, factors, plan)
+    chernoff = _chernoff(view_pairs.totals(factors.log_whole), eta, slack, plan)
+    aside = _set_aside(view_pairs, factors, eta, plan.eps)[1]
+    return np.fmin((chernoff + aside) * (1 + 1e-12) + 5e-324, 1.0)
+
+
+def _slack(view_pairs: ViewPairs, factors: Factors, plan: GridPlan) -> FloatArray:
+    """Bounds of the errors of sums of log-moments (Lemma F6)."""
+    # a factor without mass adds nothing to the rounding errors
+    size = _finite(np.abs(factors.log_moment[:, 0]) + np.abs(factors.log_whole))
+    slack = view_pairs.totals(size) + plan.tilt * abs(plan.eps) + 64
+    return np.asarray(_summation_error(view_pairs) * slack)
+
+
+def _chernoff(whole: FloatArray, eta: FloatArray, slack: FloatArray, plan: GridPlan) -> FloatArray:
+    eps_up = plan.eps - 2 * float(eta.max(initial=0.0))
+    peak = math.exp(bounding_functions.log_peak(plan.tilt)) * (1 + 1e-9)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(whole - plan.tilt * eps_up + slack + eta) * peak)
 
 
 def _summation_error(view_pairs: ViewPairs) -> FloatArray:

@@ -69,6 +69,11 @@ class NoiseSum:
     def variance(self) -> float:
         return math.fsum(part.variance for part in self.parts)
 
+    @property
+    def log_concave(self) -> bool:
+        """Whether every r is at least 1 (evaluator/covered_pairs.md, Lemma 1)."""
+        return all(part.r >= 1 for part in self.parts)
+
     @cached_property
     def _chernoff(self) -> tuple[FloatArray, FloatArray]:
         """(log t, log E t^Z) on a grid of t in (1, 1/p_max), rounded up."""
