@@ -138,16 +138,17 @@ def by_law(noises: Sequence[NoiseSum], unit: int) -> tuple[tuple[NoiseSum, ...],
 
 def shifted_pairs(
     noises: tuple[NoiseSum, ...],
-    shifts: Sequence[Mapping[int, int]],
+    shifts: Sequence[Sequence[tuple[int, int]]],
     kappa: IntArray,
     unit: int,
     step: float,
 ) -> ViewPairs:
-    """Arbitrary pairs: the shift of each noise, without zeros, and kappa, the change of the sum."""
+    """Arbitrary pairs: noises with their shifts, none of them 0, and kappa, the change of the
+    sum."""
     start = np.concatenate([[0], np.cumsum([len(shift) for shift in shifts])]).astype(np.int64)
-    atom = np.fromiter((i for shift in shifts for i in shift), np.int64, int(start[-1]))
-    flat = np.fromiter((a for shift in shifts for a in shift.values()), np.int64, int(start[-1]))
-    return _with_central(noises, Differences(start, atom, flat), unit, step, kappa)
+    flat = np.array([item for shift in shifts for item in shift], np.int64).reshape(-1, 2)
+    found = Differences(start, flat[:, 0], flat[:, 1])
+    return _with_central(noises, found, unit, step, kappa)
 
 
 def _with_central(

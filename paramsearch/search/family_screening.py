@@ -39,6 +39,8 @@ _SMALLEST_GAIN = 3e-4
 """Relative gain from which a move is tried."""
 _PROMISING = 1.10
 """Random changes within this ratio of the value before are improved."""
+_CHANGES_PER_TRY = 12
+"""Random changes for each try of the budget, at small max_value."""
 _STARTS, _RESCALED = 10, 4
 """Number of the best starts that are improved, and of shapes that a larger max_value takes."""
 _POOL = 40
@@ -88,7 +90,7 @@ class FamilyScreening:
         rng: The source of random changes.
         progress: Called with one line of text now and then.
         screened: Number of families whose program was solved or bounded so far.
-        priced: Number of moves that were priced so far.
+        pool: The families that are kept, by their hubs.
     """
 
     target: Target
@@ -154,7 +156,7 @@ class FamilyScreening:
         """Solve the program of a family, beginning with the multipliers of a similar one."""
         self.screened += 1
         arrays = DraftArrays.of(draft)
-        program = self.calibration.program(self.target, arrays)
+        program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         start = None if near is None else near.multipliers
         return Screened(arrays, program, screen(program, start, gap=gap, give_up=give_up))
 
@@ -162,7 +164,7 @@ class FamilyScreening:
         """A lower bound of the value of a family, from the multipliers of a similar one."""
         self.screened += 1
         arrays = DraftArrays.of(draft)
-        program = self.calibration.program(self.target, arrays)
+        program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         return program.bound(near.solution.pairs, near.solution.multipliers)
 
     def improved(
@@ -263,4 +265,4 @@ class FamilyScreening:
 
 def changes_at(max_value: int, tries: int = 80) -> int:
     """Number of random changes: fewer where each takes longer."""
-    return round(tries * min(12.0, 12.0 * _SMALL / max_value))
+    return math.ceil(_CHANGES_PER_TRY * tries * min(1.0, (_SMALL / max_value) ** 1.5))

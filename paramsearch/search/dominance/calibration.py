@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import FloatArray
-from paramsearch.search.dominance.draft_arrays import DraftArrays
-from paramsearch.search.dominance.program import DominanceProgram, by_distance
+from paramsearch.search.dominance.program import DominanceProgram, InputColumns, by_distance
 from paramsearch.search.target import Target
 
 _RADIUS = 1.1
@@ -41,16 +40,17 @@ class Calibration:
         radius = np.full(target.problem.max_value + 1, _RADIUS * math.sqrt(2 * logarithm))
         return Calibration(radius, logarithm, logarithm)
 
-    def program(self, target: Target, arrays: DraftArrays) -> DominanceProgram:
-        """The dominance program of a draft, in the second norm."""
-        distances = np.arange(target.problem.max_value + 1)
-        slack = np.array([target.slack(distance) for distance in distances.tolist()])
-        factors = target.problem.changed_coordinates * target.problem.releases
-        inverse = by_distance(factors * (self.radius / slack) ** 2)
-        return DominanceProgram(arrays.inputs, arrays.size * np.sqrt(self.r(arrays)), inverse)
+    def program(
+        self, target: Target, columns: InputColumns, size: FloatArray
+    ) -> DominanceProgram:
+        """The dominance program of atoms of these sizes, {-1, +1} first, in the second norm."""
+        problem = target.problem
+        slack = np.array([target.slack(distance) for distance in range(problem.max_value + 1)])
+        inverse = problem.changed_coordinates * problem.releases * (self.radius / slack) ** 2
+        return DominanceProgram(columns, size * np.sqrt(self.r(len(size))), by_distance(inverse))
 
-    def r(self, arrays: DraftArrays) -> FloatArray:
+    def r(self, atoms: int) -> FloatArray:
         """r of every atom, that of {-1, +1} first."""
-        r = np.full(len(arrays.size), self.r_others)
+        r = np.full(atoms, self.r_others)
         r[0] = self.r_unit
         return r

@@ -117,6 +117,47 @@ def worst_pairs(
 
 
 @kernel
+def pairs_above(
+    start: IntArray,
+    atom: IntArray,
+    entry: FloatArray,
+    unit: FloatArray,
+    reach: float,
+    inverse: FloatArray,
+    u: FloatArray,
+    level: float,
+    first: int,
+    end: int,
+    pairs: IntArray,
+) -> int:
+    """The pairs k < j, j in first..end - 1, with a left side above ``level`` in the second norm.
+
+    With empty ``pairs`` they are only counted.  Returns their number.
+    """
+    own = np.zeros(start.size - 1)
+    dense = np.zeros(u.size)
+    for j in range(end):
+        for at in range(start[j], start[j + 1]):
+            own[j] += entry[at] * entry[at] * u[atom[at]]
+    n = 0
+    for j in range(first, end):
+        for at in range(start[j], start[j + 1]):
+            dense[atom[at]] = 2.0 * entry[at] * u[atom[at]]
+        for k in range(j):
+            shift = unit_shift(unit, reach, j, k)
+            total = own[j] + own[k] + shift * shift * u[0]
+            for at in range(start[k], start[k + 1]):
+                total -= entry[at] * dense[atom[at]]
+            if total * inverse[j, k] > level:
+                if pairs.size:
+                    pairs[n, 0], pairs[n, 1] = j, k
+                n += 1
+        for at in range(start[j], start[j + 1]):
+            dense[atom[at]] = 0.0
+    return n
+
+
+@kernel
 def update_multipliers(
     row: IntArray,
     column: IntArray,

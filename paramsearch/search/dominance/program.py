@@ -24,15 +24,19 @@ v that a solver meets tells how far it is from the optimum.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.threads import in_chunks
 from accounting.model.family import UNIT, Family
 
 Norm = Literal[1, 2]
+_PIECES = 16
+"""Pieces into which a pass over all pairs is divided."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,37 @@ class DominanceProgram:
         if n:
             pair_rows(*arguments, column, value)
         return row, column, value
+
+    def pairs_above(self, t_prime: FloatArray, level: float) -> IntArray:
+        """The pairs (j, k), j > k, whose left sides exceed ``level``, in the second norm."""
+        from paramsearch.search.dominance.dominance_kernels import pairs_above
+
+        assert self.norm == 2
+        columns = self.columns
+        n = columns.count
+        sparse = columns.start, columns.atom, columns.entry, columns.unit
+        arguments = *sparse, self.reach, self.inverse, t_prime**-2.0, level
+        # column j has j pairs: square roots give pieces of equal work
+        edges = [round(n * math.sqrt(i / _PIECES)) for i in range(_PIECES + 1)]
+        counts = np.zeros(_PIECES, np.int64)
+
+        def count(a: int, b: int) -> None:
+            for i in range(a, b):
+                none = np.empty((0, 2), np.int64)
+                counts[i] = pairs_above(*arguments, edges[i], edges[i + 1], none)
+
+        in_chunks(count, _PIECES)
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        found = np.empty((int(ends[-1]), 2), np.int64)
+
+        def fill(a: int, b: int) -> None:
+            for i in range(a, b):
+                if counts[i]:
+                    rows = found[ends[i] : ends[i + 1]]
+                    pairs_above(*arguments, edges[i], edges[i + 1], rows)
+
+        in_chunks(fill, _PIECES)
+        return found
 
     def cost(self, u: FloatArray) -> float:
         return float(np.sum(self.weight * u ** (-1 / self.norm)))

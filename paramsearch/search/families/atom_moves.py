@@ -11,7 +11,6 @@ together because they share factors.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -75,7 +74,8 @@ def predicted_gains(draft: FamilyDraft, model: NoiseModel, solution: Solution) -
     """All moves, best first; in large families, only those of the most expensive atoms."""
     pairs = _active_pairs(draft, model, solution)
     index = {value: i for i, value in enumerate(model.defined_values)}
-    messages = model.size * np.exp(solution.x[0])
+    means = np.exp(model.per_atom(solution.x)[0])
+    messages = model.atom_size * means
     most_expensive_first = sorted(draft.parts, key=lambda value: -messages[index[value]])
     moves: list[tuple[int, Parts]] = []
     effects: list[_Effect] = []
@@ -95,7 +95,7 @@ def predicted_gains(draft: FamilyDraft, model: NoiseModel, solution: Solution) -
         gain[effect.move] += pairs[effect.pair].multiplier * clipped
     for i, (value, parts) in enumerate(moves):
         growth = _size(value, parts) - draft.size(value)
-        gain[i] += growth * math.exp(solution.x[0, index[value]])
+        gain[i] += growth * means[index[value]]
     return sorted(Move(float(gain[i]), value, parts) for i, (value, parts) in enumerate(moves))
 
 
@@ -156,17 +156,21 @@ def _log_delta(
     model: NoiseModel, solution: Solution, pairs: list[_Pair], effects: list[_Effect]
 ) -> FloatArray:
     """Estimates of log delta: first of the pairs as they are, then after each effect."""
-    index = {value: i for i, value in enumerate(model.defined_values)}
+    index = dict(zip(model.defined_values, model.laws.tolist(), strict=True))
     shifts = [pair.shifts for pair in pairs] + [effect.shifts for effect in effects]
     inputs = [pair.inputs for pair in pairs] + [pairs[effect.pair].inputs for effect in effects]
     entries = [
-        {index[value]: entry for value, entry in shift.items() if entry}
+        [(index[value], entry) for value, entry in shift.items() if entry]
         for of_pair in shifts
         for shift in of_pair
     ]
     change_of_sum = np.array([j - k for of_pair in inputs for j, k in of_pair])
     single = shifted_pairs(
-        model.view_pairs.noises, entries, change_of_sum, model.unit, model.target.step
+        model.view_pairs.noises,
+        entries,
+        change_of_sum,
+        int(model.laws[model.unit]),
+        model.target.step,
     )
     # a pair with several coordinates or releases is the product of its single ones
     start = np.concatenate([[0], np.cumsum([len(of_pair) for of_pair in shifts])])

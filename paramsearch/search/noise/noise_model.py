@@ -12,6 +12,7 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import (
+    chosen_pairs,
     differences,
     joined,
     protocol_pairs,
@@ -29,6 +30,8 @@ from paramsearch.search.target import Target
 
 NoiseByValue = dict[int, tuple[float, float]]
 """(log mean, log r) of each atom, by the value that the atom defines."""
+_ALL_PAIRS_UNTIL = 240
+"""Largest max_value up to which every pair of inputs is considered at every step."""
 _TYPICAL_R = 15.0
 """r of the first guess."""
 _MEAN_PER_SHIFT = 30.0
@@ -38,18 +41,48 @@ _SMALLEST_MEAN = 40.0
 1e-6; the means scale with sqrt(log(1 / delta)), r with log(1 / delta)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """Noise parameters are arrays of shape (2, atoms), with rows log mean and log r, in the order
-    of the family's atoms."""
+    """Noise parameters are arrays of shape (2, laws), with rows log mean and log r.
+
+    Attributes:
+        family: The atoms.
+        target: What the noise is for.
+        law: The law of each atom, in the order of the family's atoms: atoms of one law have the
+            same noise.  By default, every atom has a law of its own.
+        pairs: The pairs (j, k) of inputs that are considered, an array of shape (n, 2); by default,
+            everything that a user can change.
+    """
 
     family: Family
     target: Target
+    law: IntArray | None = None
+    pairs: IntArray | None = None
+
+    def watching(self, pairs: IntArray) -> NoiseModel:
+        """The same model for these pairs alone."""
+        return replace(self, pairs=pairs)
+
+    def places(self, pairs: IntArray) -> IntArray:
+        """Where these pairs are among ``pairs``, which are in ascending order."""
+        assert self.pairs is not None
+        count = self.family.max_value + 1
+        return np.searchsorted(self.pairs @ [count, 1], pairs @ [count, 1])
+
+    @cached_property
+    def laws(self) -> IntArray:
+        """The law of each atom."""
+        return np.arange(len(self.family.atoms)) if self.law is None else self.law
+
+    @cached_property
+    def atom_size(self) -> FloatArray:
+        """Number of elements of each atom."""
+        return np.array([len(elements) for elements in self.family.atoms], float)
 
     @cached_property
     def size(self) -> FloatArray:
-        """Number of elements of each atom."""
-        return np.array([len(elements) for elements in self.family.atoms], float)
+        """Number of elements of all atoms of each law."""
+        return np.bincount(self.laws, self.atom_size)
 
     @cached_property
     def defined_values(self) -> list[int]:
@@ -62,13 +95,22 @@ class NoiseModel:
         """Index of the atom {-1, +1}."""
         return self.family.atoms.index(UNIT)
 
+    @property
+    def large(self) -> bool:
+        """Whether there are too many pairs of inputs to consider all of them at every step."""
+        problem = self.target.problem
+        single = problem.dimension == 1 and not problem.any_sequence
+        return single and problem.max_value > _ALL_PAIRS_UNTIL
+
     @cached_property
     def view_pairs(self) -> ViewPairs:
+        columns, step = self.family.sparse_columns, self.target.step
+        noises, unit = _any_noises(len(self.size)), int(self.laws[self.unit])
+        if self.pairs is not None:
+            base = chosen_pairs(noises, columns, self.pairs, unit, step, self.laws)
+            return replace(base, releases=self.target.problem.releases)
         inputs = np.arange(self.family.max_value + 1)
-        found = differences(self.family.sparse_columns)
-        base = protocol_pairs(
-            _any_noises(len(self.size)), found, self.unit, self.target.step, inputs
-        )
+        base = protocol_pairs(noises, differences(columns, self.laws), unit, step, inputs)
         if self.target.problem.dimension > 1:
             base = with_moved_pairs(base, self.family.max_value)
         if self.target.problem.any_sequence:
@@ -79,9 +121,11 @@ class NoiseModel:
     def _sequences(self) -> Sequences:
         return sequences(self.target, self.family.max_value)
 
-    @property
+    @cached_property
     def changes(self) -> list[tuple[Change, ...]]:
         """The sequence of changes of each pair of views."""
+        if self.pairs is not None:
+            return [(Change(j, k),) for j, k in self.pairs.tolist()]
         return self._sequences.changes
 
     @cached_property
@@ -102,14 +146,14 @@ class NoiseModel:
 
     def proposal(self, x: FloatArray) -> Proposal:
         """The noise as doubles, with the claim that it is meant to satisfy."""
-        atoms = []
-        for elements, mean, r in zip(self.family.atoms, *np.exp(x), strict=True):
-            noise = NegativeBinomial.from_mean(mean=float(mean), r=float(r))
-            atoms.append(AtomParameters(elements, noise.r, noise.p))
+        noises = [NegativeBinomial.from_mean(mean=mean, r=r) for mean, r in np.exp(x).T.tolist()]
         problem = self.target.problem
         return Proposal(
             max_value=problem.max_value,
-            atoms=tuple(atoms),
+            atoms=tuple(
+                AtomParameters(elements, noises[law].r, noises[law].p)
+                for elements, law in zip(self.family.atoms, self.laws.tolist(), strict=True)
+            ),
             eps_central=self.target.eps_central,
             eps=problem.eps,
             delta=problem.delta,
@@ -120,36 +164,48 @@ class NoiseModel:
     @cached_property
     def shift_per_slack(self) -> FloatArray:
         """The largest shift / slack of each atom over all inputs: how much noise it needs."""
-        columns = self.family.columns
-        inputs = np.arange(self.family.max_value + 1)
-        slack = np.array([self.target.slack(distance) for distance in range(len(inputs))])
-        shift = np.abs(columns).astype(float)
-        unit = columns[:, self.unit]
-        shift[:, self.unit] = np.maximum(np.abs(unit), np.abs(unit + inputs))
-        largest: FloatArray = (shift / slack[:, None]).max(axis=0)
+        largest = np.zeros(len(self.family.atoms))
+        for j, column in enumerate(self.family.sparse_columns):
+            slack = self.target.slack(j)
+            unit = column.get(self.unit, 0)
+            of_unit = max(abs(unit), abs(unit + j)) / slack
+            largest[self.unit] = max(largest[self.unit], of_unit)
+            for atom, entry in column.items():
+                if atom != self.unit:
+                    largest[atom] = max(largest[atom], abs(entry) / slack)
         return largest
 
     def first_guess(self) -> FloatArray:
         """Noise to begin with when nothing is known."""
         scale = math.sqrt(max(math.log(1 / self.target.problem.delta), 1.0) / 14)
         mean = np.maximum(_MEAN_PER_SHIFT * scale * self.shift_per_slack, _SMALLEST_MEAN)
-        return np.log([mean, np.full(len(mean), _TYPICAL_R * scale**2)])
+        return self.tied(np.log([mean, np.full(len(mean), _TYPICAL_R * scale**2)]))
 
     def adapted(self, known: NoiseByValue, needs: Mapping[int, float]) -> FloatArray:
         """The noise of a similar family, raised where an atom now needs more than in ``needs``; the
         first guess for atoms that it does not have."""
-        x = self.first_guess()
+        x = self.per_atom(self.first_guess())
         for i, value in enumerate(self.defined_values):
             if value in known:
                 log_mean, log_r = known[value]
                 increase = max(0.0, math.log(self.shift_per_slack[i] / needs[value]))
                 x[:, i] = log_mean + increase, log_r
-        return x
+        return self.tied(x)
+
+    def tied(self, per_atom: FloatArray) -> FloatArray:
+        """For each law the largest mean of its atoms and the average r, from noises of atoms."""
+        count = np.bincount(self.laws)
+        log_mean = np.full(len(count), -math.inf)
+        np.maximum.at(log_mean, self.laws, per_atom[0])
+        return np.stack([log_mean, np.bincount(self.laws, per_atom[1]) / count])
+
+    def per_atom(self, x: FloatArray) -> FloatArray:
+        """(log mean, log r) of each atom."""
+        return x[:, self.laws]
 
     def noise_by_value(self, x: FloatArray) -> NoiseByValue:
-        return {
-            value: (float(x[0, i]), float(x[1, i])) for i, value in enumerate(self.defined_values)
-        }
+        log_mean, log_r = self.per_atom(x).tolist()
+        return dict(zip(self.defined_values, zip(log_mean, log_r, strict=True), strict=True))
 
     def needs_by_value(self) -> dict[int, float]:
         """``shift_per_slack`` by the value that the atom defines."""

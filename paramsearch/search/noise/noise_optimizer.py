@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +21,7 @@ from scipy import sparse
 from accounting.base.arrays import FloatArray, IntArray
 from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling, shifted_means
 from paramsearch.search.noise.noise_model import NoiseModel
+from paramsearch.search.noise.watched_pairs import near_pairs
 
 SMALLEST_SLOPE = 2.0
 """Smallest decrease of log delta per unit of log mean that a scaling of the means starts with."""
@@ -35,12 +36,10 @@ _LAST_RADIUS = 0.3
 _SCALING = MeanScaling(
     steps=16, longest_step=0.7, close=lambda excess: abs(excess) < 0.02, retreats=True
 )
-_ALL_AT_ONCE = 60_000
-"""Models with more pairs than this are evaluated completely only every few steps."""
-_EVALUATE_ALL_EVERY = 4
-"""Steps between two complete evaluations of such a problem."""
+_LOOK_AROUND_EVERY = 4
+"""Steps between two searches for the pairs near delta, in a large problem."""
 _MOST_WATCHED = 30_000
-"""Pairs that are evaluated in between."""
+"""Pairs that are watched in between."""
 _WATCHED_EXCESS, _KEPT_EXCESS = -6.0, -1.5
 """Log delta minus its goal above which pairs are watched, and above which they stay watched; rules
 of thumb."""
@@ -53,8 +52,10 @@ steps, and later; and the largest such gain as a share of the messages.  Rules o
 
 @dataclass(frozen=True)
 class Solution:
-    """Feasible noise; ``multipliers`` are in messages per unit of log delta of ``pairs``."""
+    """Feasible noise of a model; ``multipliers`` are in messages per unit of log delta of those
+    ``pairs`` of the model."""
 
+    model: NoiseModel
     x: FloatArray
     messages: float
     pairs: IntArray
@@ -111,39 +112,39 @@ class _ActivePairs:
 class _Descent:
     def __init__(self, model: NoiseModel, x: FloatArray) -> None:
         self.model = model
-        self.watched: IntArray | None = None
         self.slope = TYPICAL_SLOPE
+        if model.large:
+            self.model = model.watching(near_pairs(model, x, _WATCHED_EXCESS, _MOST_WATCHED))
         self.x, self.excess = self.scaled(x)
         self.messages = model.messages(self.x)
-        self.evaluate_all()
         self.curvature = np.zeros(2 * len(model.size))
         self.radius = _FIRST_RADIUS
 
-    def evaluate_all(self) -> None:
-        """Evaluate every pair of a large problem, and choose the pairs to watch.
+    def look_around(self, active: _ActivePairs | None) -> _ActivePairs | None:
+        """Choose the pairs to watch in a large problem: those near delta, and the watched ones that
+        still are.
 
-        Those are the pairs near delta, and the watched ones that still are.  Where some pair
-        exceeds delta, ``messages`` becomes the cost after enough noise is added.
+        Where some pair exceeds delta, ``messages`` becomes the cost after enough noise is added.
+        Returns the active pairs with their new numbers.
         """
-        if self.model.view_pairs.pair_count <= _ALL_AT_ONCE:
-            return
-        excess = self.model.excess(self.x)
-        near = np.argpartition(-excess, _MOST_WATCHED)[:_MOST_WATCHED]
-        near = near[excess[near] > _WATCHED_EXCESS]
-        if self.watched is not None:
-            near = np.union1d(near, self.watched[self.excess > _KEPT_EXCESS])
-        self.watched = np.sort(near)
-        self.excess = excess[self.watched]
+        model = self.model
+        assert model.pairs is not None
+        mine = model.pairs[:0] if active is None else model.pairs[active.pairs]
+        found = near_pairs(model, self.x, _WATCHED_EXCESS, _MOST_WATCHED)
+        kept = model.pairs[self.excess > _KEPT_EXCESS]
+        self.model = model.watching(np.unique(np.concatenate([found, kept, mine]), axis=0))
+        self.excess = self.model.excess(self.x)
         missing = max(0.0, float(self.excess.max()))
         self.messages = self.model.messages(shifted_means(self.x, missing / self.slope))
+        return None if active is None else replace(active, pairs=self.model.places(mine))
 
     def scaled(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """All means scaled so that the worst watched pair meets delta; and the excess of each."""
+        """All means scaled so that the worst pair meets delta; and the excess of each."""
         excess = np.empty(0)
 
         def worst(x: FloatArray) -> float:
             nonlocal excess
-            excess = self.model.excess(x, self.watched)
+            excess = self.model.excess(x)
             return float(excess.max())
 
         found = _SCALING.run(x, worst, self.slope)
@@ -153,7 +154,7 @@ class _Descent:
         active: _ActivePairs | None = None
         small_gains = 0
         for index in range(steps):
-            pairs = self.near_pairs(active)
+            pairs = self.program_pairs(active)
             program = self.program(pairs, active)
             step = self.step(program, tolerance)
             if step is None:
@@ -163,8 +164,8 @@ class _Descent:
                 pairs[used], step.multipliers[used], program.gradient[used], step.change
             )
             self.adapt_radius(step)
-            if (index + 1) % _EVALUATE_ALL_EVERY == 0:
-                self.evaluate_all()
+            if self.model.large and (index + 1) % _LOOK_AROUND_EVERY == 0:
+                active = self.look_around(active)
             hope = _EARLY_HOPE if index < 2 else _LATER_HOPE
             hoped_gain = min(_LARGEST_HOPE, step.gain * hope)
             small_gains = small_gains + 1 if step.gain < tolerance else 0
@@ -174,20 +175,21 @@ class _Descent:
                 break
             if small_gains >= 2 or (small_gains and step.expected < 3 * tolerance):
                 break
-        if self.watched is not None:
-            self.watched = None
+        if self.model.large:
+            self.look_around(None)
             self.x, self.excess = self.scaled(self.x)
             self.messages = self.model.messages(self.x)
+            pairs = self.program_pairs(None)
+            program = self.program(pairs, None)
         _, multipliers = program.solve(_LAST_RADIUS)
-        return Solution(self.x, self.messages, pairs, multipliers)
+        return Solution(self.model, self.x, self.messages, pairs, multipliers)
 
-    def near_pairs(self, active: _ActivePairs | None) -> IntArray:
+    def program_pairs(self, active: _ActivePairs | None) -> IntArray:
         """The pairs near delta, and those that were active in the latest step."""
         places = np.flatnonzero(self.excess > -_NEAR)
         if len(places) > _MOST_PAIRS:
             places = np.sort(places[np.argsort(-self.excess[places])[:_MOST_PAIRS]])
-        pairs = places if self.watched is None else self.watched[places]
-        return pairs if active is None else np.union1d(pairs, active.pairs)
+        return places if active is None else np.union1d(places, active.pairs)
 
     def adapt_radius(self, step: _Step) -> None:
         if step.gain > 0.5 * step.expected:

@@ -1,0 +1,50 @@
+"""The pairs that matter in a large problem, out of millions.
+
+The variance of the loss, which the dominance program bounds, says which pairs may be near delta;
+only these are estimated, block by block.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray, IntArray
+from paramsearch.search.dominance.calibration import Calibration
+from paramsearch.search.dominance.program import InputColumns
+from paramsearch.search.dominance.screening import violated_pairs
+from paramsearch.search.noise.noise_model import NoiseModel
+
+_LEVEL = 0.5
+"""Left side of the dominance program from which a pair is estimated; active pairs have 0.6 to 1.2.
+Rule of thumb."""
+_BLOCK = 100_000
+"""Pairs that are estimated at a time."""
+
+
+def near_pairs(model: NoiseModel, x: FloatArray, level: float, most: int) -> IntArray:
+    """The pairs (j, k) whose log delta, less that of the worst pair, exceeds ``level``.
+
+    At most so many, the worst ones, in ascending order.
+    """
+    order = [model.unit, *(i for i in range(len(model.laws)) if i != model.unit)]
+    mean, r = np.exp(model.per_atom(x)[:, order])
+    columns = InputColumns.of(model.family)
+    program = Calibration.typical(model.target).program(
+        model.target, columns, model.atom_size[order]
+    )
+    t_prime = mean / np.sqrt(r)
+    _, largest = violated_pairs(program, t_prime**-2.0)
+    found = program.pairs_above(t_prime, _LEVEL * largest)
+    pairs = np.concatenate([found, found[:, ::-1]])
+    # pairs with the same b share the work for their central factors
+    kappa = pairs[:, 0] - pairs[:, 1]
+    b = columns.unit[pairs[:, 0]] - columns.unit[pairs[:, 1]] + np.minimum(kappa, 0)
+    pairs = pairs[np.lexsort((np.abs(kappa), b))]
+    excess = np.empty(len(pairs))
+    for begin in range(0, len(pairs), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        excess[block] = model.watching(np.ascontiguousarray(pairs[block])).excess(x)
+    near = np.flatnonzero(excess > excess.max() + level)
+    if len(near) > most:
+        near = near[np.argpartition(-excess[near], most)[:most]]
+    return np.unique(pairs[near], axis=0)
