@@ -25,7 +25,7 @@ from accounting.model.family import halves
 from accounting.model.problem import Problem
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
 from paramsearch.search import paper_parameters as paper
-from paramsearch.search.dominance import dominance
+from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
 from paramsearch.tables.cell import Cell
 

@@ -54,6 +54,8 @@ _FEWEST_CELLS = 4.2
 """Smallest number of cells per slack, in units of z = sqrt(2 log(1 / delta))."""
 _STEEPEST = 5.0
 """Largest tilt, in units of 1 / slack; it is 1 for delta above 4e-14."""
+_CASES_PER_FACTOR = 120
+"""Cases of a central factor beyond which several are taken together."""
 _CASES = 0.6
 """Cases of the central noise are kept down to a loss of eps - (1 + 2 * _CASES) * slack."""
 
@@ -326,13 +328,14 @@ class Estimator:
         low = int(central.shifts[0])
         aside = np.empty((len(mix), self.most_centrals, 3))
         last_case = mix[:, 0].copy()
+        stride = 2 * (int(mix[:, 0].max()) // (2 * _CASES_PER_FACTOR)) + 1
         if not self.all_cases:
             wanted = _CASES * (self.eps - mix[:, 0] * step) / step
             last_case = np.clip(wanted, -1, mix[:, 0]).astype(np.int64)
 
         def work(a: int, b: int) -> None:
             s = slice(a, b)
-            mix_spectra(shifted, low, mix[s], last_case[s], step, exponents, out[:, s])
+            mix_spectra(shifted, low, mix[s], last_case[s], step, stride, exponents, out[:, s])
             mixed_outliers(outliers, low, mix[s], step, self.eps, aside[s])
 
         in_chunks(work, len(mix), smallest=400)

@@ -121,6 +121,7 @@ def mix_spectra(
     mix: IntArray,
     last_case: IntArray,
     step: float,
+    stride: int,
     exponents: ComplexArray,
     out: ComplexArray,
 ) -> None:
@@ -129,16 +130,22 @@ def mix_spectra(
     ``spectra[t, j]`` belongs to the shift lowest + j, and out[t, i] to row i of ``mix``, of which
     only the cases 0..last_case[i], those with the largest losses, are kept.
     exact_view.md, Theorem 2: w_0 = 1 / (1 + q), w_i = q^i (1 - q) / (1 + q), w_m = q^m / (1 + q).
+    Of ``stride`` cases in a row, an odd number, the one in the middle stands for all.
     """
     kinds, width = spectra.shape[0], spectra.shape[2]
     q = math.exp(-step)
     first, between = 1.0 / (1.0 + q), (1.0 - q) / (1.0 + q)
-    ratio = np.empty(width, np.complex128)
+    ratio, jump, group = np.empty((3, width), np.complex128)
     for k in range(width):
         ratio[k] = q * np.exp(-2.0 * step * exponents[k])
-    total = np.empty((kinds, width), np.complex128)
-    factor = np.empty(width, np.complex128)
-    done = 0  # cases 0..done are in ``total``
+        jump[k], group[k] = 1.0, 0.0
+        for _ in range(stride):
+            jump[k] *= ratio[k]
+            group[k] += jump[k]
+        group[k] *= between
+    total, partial = np.empty((2, kinds, width), np.complex128)
+    factor, ahead = np.empty((2, width), np.complex128)
+    done = 0  # cases 0..done are in ``total``, and ``factor`` is ratio^done
     for i in range(mix.shape[0]):
         m, b = mix[i]
         last = min(last_case[i], m - 1)
@@ -148,17 +155,25 @@ def mix_spectra(
                 for t in range(kinds):
                     total[t, k] = first * spectra[t, b - lowest, k]
             done = 0
-        while done < last:
-            done += 1
+        while done + stride <= last:
+            row = b + done + (stride + 1) // 2 - lowest
             for k in range(width):
-                factor[k] *= ratio[k]
                 for t in range(kinds):
-                    total[t, k] += between * factor[k] * spectra[t, b + done - lowest, k]
+                    total[t, k] += group[k] * factor[k] * spectra[t, row, k]
+                factor[k] *= jump[k]
+            done += stride
+        partial[:] = total
+        ahead[:] = factor
+        for case in range(done + 1, last + 1):
+            for k in range(width):
+                ahead[k] *= ratio[k]
+                for t in range(kinds):
+                    partial[t, k] += between * ahead[k] * spectra[t, b + case - lowest, k]
         for k in range(width):
             scale = np.exp(m * step * exponents[k])
-            end = first * factor[k] * ratio[k] if last_case[i] >= m else 0.0
+            end = first * ahead[k] * ratio[k] if last_case[i] >= m else 0.0
             for t in range(kinds):
-                out[t, i, k] = scale * total[t, k]
+                out[t, i, k] = scale * partial[t, k]
                 if last_case[i] >= m:
                     out[t, i, k] += scale * end * spectra[t, b + m - lowest, k]
 

@@ -20,7 +20,8 @@ from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
 from paramsearch.search import central_noise
 from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft
-from paramsearch.search.family_search import Budget, Candidate, Search, Start
+from paramsearch.search.budget import Budget
+from paramsearch.search.family_search import Candidate, Search, Start
 from paramsearch.search.target import Target
 
 _CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6

@@ -57,8 +57,7 @@ def _with_worst_sequences(best: Candidate) -> Candidate:
         share=target.share * min(1.0, max(0.01, problem.delta / reached)),
     )
     model = NoiseModel(best.model.family, target)
-    solution = optimize_noise(model, best.solution.x, tolerance=1e-4, steps=30)
-    return replace(best, model=model, solution=solution)
+    return replace(best, solution=optimize_noise(model, best.solution.x, tolerance=1e-4, steps=30))
 
 
 def _against_any_sequence(best: Candidate) -> Candidate:

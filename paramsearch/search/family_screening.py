@@ -27,6 +27,7 @@ from paramsearch.search.dominance.screening import Multipliers, screen
 from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft, Parts
 from paramsearch.search.families.random_moves import random_move
+from paramsearch.search.noise.noise_model import NoiseByValue
 from paramsearch.search.target import Target
 
 _SMALL = 64
@@ -43,6 +44,8 @@ _CHANGES_PER_TRY = 12
 """Random changes for each try of the budget, at small max_value."""
 _STARTS, _RESCALED = 10, 4
 """Number of the best starts that are improved, and of shapes that a larger max_value takes."""
+_SMALLEST_MEAN, _TYPICAL_R = 30.0, 14.0
+"""Smallest mean of a noise, and the r for which that holds."""
 _POOL = 40
 """Number of families that are kept."""
 _NEAR_BEST = 12
@@ -73,6 +76,15 @@ class Screened:
     def multipliers(self) -> Multipliers:
         return Multipliers(self.solution.pairs, self.solution.multipliers)
 
+    def noise(self, calibration: Calibration) -> NoiseByValue:
+        """Noise for stage 2 to begin with, by the value that an atom defines."""
+        t_prime, r = self.solution.t_prime, calibration.r(len(self.arrays.size))
+        mean = np.sqrt(r * t_prime**2 + (_SMALLEST_MEAN * r / _TYPICAL_R) ** 2)
+        # noises with few copies want a larger r
+        r = r * (1 + 1.5 * (_SMALLEST_MEAN / mean) ** 2)
+        values = [-1, *self.arrays.number.tolist()]
+        return dict(zip(values, zip(*np.log([mean, r]).tolist(), strict=True), strict=True))
+
     @cached_property
     def shape(self) -> tuple[tuple[int, Parts], ...]:
         """The hubs: families with the same hubs are hardly different."""
@@ -100,6 +112,12 @@ class FamilyScreening:
     progress: Progress = silent
     screened: int = 0
     pool: dict[tuple[tuple[int, Parts], ...], Screened] | None = None
+
+    def recalibrate(self, calibration: Calibration) -> None:
+        """Solve the program of the families found so far with other assumptions."""
+        self.calibration = calibration
+        found = [self.solve(entry.draft, entry) for entry in self.best[:_NEAR_BEST]]
+        self.pool = {entry.shape: entry for entry in found}
 
     def run(self, starts: Iterable[FamilyDraft], changes: int, *, until: float) -> list[Screened]:
         """Search from ``starts`` and from hub families, and make so many random changes.

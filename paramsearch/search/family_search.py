@@ -1,72 +1,107 @@
-"""The search over families: hubs first, then the parts of single atoms.
+"""The search: stage 1 chooses families, stage 2 finds their noise and changes single atoms.
 
-Hubs are tried at a smaller max_value first, where a try takes a fraction of a second; the best ones
-are scaled up.  Then single atoms change their parts as long as that pays, and hubs change again at
-random.  The search is deterministic for a seed and a number of tries; a budget in seconds cuts it
-short.
+The families that look best to the dominance program go to stage 2.  What that learns about the
+radii of the active pairs calibrates the program, which searches again around the best families.
+Finally single atoms change their parts, and hubs change at random, where stage 1 finds that
+promising.  The search is deterministic for a seed and a number of tries; a budget in seconds cuts
+it short.
 """
 
 from __future__ import annotations
 
 import math
 import random
-import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+import numpy as np
 
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
-from accounting.model.family import hubs as evenly_spaced_hubs
-from paramsearch.search.families import hub_families
+from paramsearch.search.budget import Budget
+from paramsearch.search.dominance.calibration import Calibration
 from paramsearch.search.families.atom_moves import Move, predicted_gains
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft, Parts
-from paramsearch.search.families.hub_families import Hubs
 from paramsearch.search.families.random_moves import random_move
+from paramsearch.search.family_screening import FamilyScreening, Screened, changes_at
+from paramsearch.search.noise.evidence import evidence_of
 from paramsearch.search.noise.noise_model import NoiseByValue, NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
+from paramsearch.search.noise.tied_laws import tied_laws
 from paramsearch.search.target import Target
 
-_SMALL = 48
-"""Largest max_value at which hubs are tried without trying them at a smaller one first."""
-_LARGEST_RATIO = 3.2
-"""Largest ratio of one max_value at which hubs are tried and the one before."""
+_SCREENING_UNTIL, _STAGE_2_UNTIL, _ATOMS_UNTIL, _RANDOM_UNTIL = 0.35, 0.55, 0.8, 0.95
+"""Shares of the budget in seconds at which the four parts of a search end."""
 _WORTHWHILE_GAIN = 2e-4
 """Relative gain from which a move is worthwhile."""
-_SPACED_UNTIL, _HUBS_UNTIL, _ATOMS_UNTIL, _RANDOM_UNTIL = 0.25, 0.6, 0.8, 0.95
-"""Shares of the budget in seconds at which the four stages of a search end."""
-_PROMISING_HUBS = 1.08
-"""If new hubs come within this ratio of the best price, their atoms are worth improving."""
-_PROMISING_MOVE = 1.01
+_PROMISING_MOVE = 1.006
 """A randomly changed candidate within this ratio of the best price is worth improving."""
-_KEPT = 3
-"""Number of the best hubs that go on to a larger max_value or to the improvement of atoms."""
-_HOPELESS = 8
-"""Number of hubs in a row at the beginning that may be too large before the search gives up."""
+_SIMILAR_VALUE = 1.01
+"""Random changes go to stage 2 up to this ratio of the value of the dominance program."""
+_GIVE_UP = 1.01
+"""Stage 2 ends early for a family that is unlikely to come within this ratio of the best price."""
 _PATIENCE = 12
 """Number of single moves in a row that may fail.  These constants are rules of thumb."""
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How much of stage 2 is affordable at one max_value.
+
+    Attributes:
+        families: Families that stage 1 passes on at first; half as many after the calibration.
+        improved: Families whose single atoms are changed.
+        patience: Number of single moves in a row that may fail.
+        changes: Random changes of the hubs of good families.
+    """
+
+    families: int
+    improved: int
+    patience: int
+    changes: int
+
+    @staticmethod
+    def at(max_value: int, tries: int) -> Effort:
+        """The effort for a max_value: one solution of stage 2 takes milliseconds to minutes."""
+        for limit, effort in _EFFORTS.items():
+            if max_value <= limit:
+                break
+        share = tries / 80
+        return Effort(
+            families=max(1, round(effort.families * share)),
+            improved=max(1, round(effort.improved * share)),
+            patience=effort.patience,
+            changes=round(effort.changes * share),
+        )
+
+
+_EFFORTS = {
+    12: Effort(families=24, improved=4, patience=12, changes=150),
+    30: Effort(families=16, improved=4, patience=4, changes=120),
+    64: Effort(families=6, improved=2, patience=3, changes=12),
+    120: Effort(families=4, improved=1, patience=2, changes=4),
+    240: Effort(families=2, improved=1, patience=1, changes=0),
+    10**9: Effort(families=1, improved=0, patience=0, changes=0),
+}
+"""By the largest max_value; rules of thumb."""
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """A family with its best noise."""
+    """A family with its best noise; ``predicted`` is the value of its dominance program."""
 
     draft: FamilyDraft
-    model: NoiseModel
     solution: Solution
+    predicted: float = math.nan
+
+    @property
+    def model(self) -> NoiseModel:
+        return self.solution.model
 
     @property
     def price(self) -> float:
         """What the target minimizes."""
         alphabet = len(self.model.family.values)
         return self.model.target.price(self.solution.messages, alphabet)
-
-
-class HubCandidate(NamedTuple):
-    """A candidate, and the hubs of its family."""
-
-    candidate: Candidate
-    hubs: Hubs
 
 
 @dataclass(frozen=True)
@@ -78,65 +113,96 @@ class Start:
 
 
 @dataclass
-class Budget:
-    """``tries`` families, and no new one after ``seconds``."""
-
-    tries: int = 60
-    seconds: float = math.inf
-    begun: float = field(default_factory=time.monotonic)
-
-    def at(self, share: float) -> float:
-        """Time of the monotonic clock when this share of the seconds has passed."""
-        return self.begun + share * self.seconds
-
-    def spent(self, share: float = 1.0) -> bool:
-        return time.monotonic() > self.at(share)
-
-
 class Search:
     """One search.
 
     Attributes:
-        best: The cheapest candidate for the target so far, if there is one.
-        tries: Number of families tried so far.
+        target: What is searched for.
+        budget: How long to search.
+        seed: Determines the random changes.
+        progress: Called with one line of text now and then.
+        best: The cheapest candidate so far, if there is one.
+        tries: Number of families that stage 2 solved so far.
+        screened: Number of families that stage 1 screened so far.
         prices: Prices that different starts reached in ``run``, before random changes.
+        predictions: Values of stage 1 and messages of stage 2 of the families solved by both.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        *,
-        budget: Budget,
-        seed: int = 0,
-        progress: Progress = silent,
-    ) -> None:
-        self.target, self.budget, self.progress = target, budget, progress
-        self.random = random.Random(seed)
-        self.best: Candidate | None = None
-        self.tries = 0
-        self.prices: list[float] = []
+    target: Target
+    budget: Budget
+    seed: int = 0
+    progress: Progress = silent
+    best: Candidate | None = None
+    tries: int = 0
+    prices: list[float] = field(default_factory=list)
+    predictions: list[tuple[float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.screening = FamilyScreening(
+            self.target,
+            Calibration.typical(self.target),
+            self.budget,
+            self.random,
+            self.progress,
+        )
+
+    @property
+    def screened(self) -> int:
+        return self.screening.screened
 
     def run(self, start: Start | None = None) -> Candidate:
         """Search from hub families of its own and, if given, from ``start``."""
+        top, tries = self.target.problem.max_value, self.budget.tries
+        effort = Effort.at(top, tries)
         found = [] if start is None else [self.solve_start(start)]
-        top = self.target.problem.max_value
-        if top > 8:
-            with suppress(TooLarge):  # other hubs may do
-                spaced = self.solve(FamilyDraft.from_family(evenly_spaced_hubs(top)))
-                found.append(self.improve_atoms(spaced, until=_SPACED_UNTIL, patience=1))
-        try:
-            found += self.search_hubs()
-        except TooLarge:
-            if not found:
-                raise
+        if top == 1:
+            found.append(self.solve(FamilyDraft(1, {})))
+        else:
+            drafts = [] if start is None else [start.draft]
+            found += self._screened(drafts, effort)
         found.sort(key=lambda candidate: candidate.price)
-        for candidate in found[:_KEPT]:
-            self.prices.append(self.improve_atoms(candidate).price)
+        improved = []
+        for candidate in found[: effort.improved]:
+            improved.append(self.improve_atoms(candidate, patience=effort.patience))
+            self.prices.append(improved[-1].price)
             if self.budget.spent(_ATOMS_UNTIL):
                 break
-        self.change_randomly()
-        assert self.best is not None
+        if top > 1:
+            self.change_randomly(improved, effort.changes)
+        if self.best is None:
+            raise TooLarge("no family fits into the tables of the estimates")
         return self.best
+
+    def _screened(self, drafts: list[FamilyDraft], effort: Effort) -> list[Candidate]:
+        """The best families of stage 1 with their noise, before and after its calibration."""
+        top = self.target.problem.max_value
+        changes = changes_at(top, self.budget.tries)
+        families = self.screening.run(drafts, changes, until=_SCREENING_UNTIL)
+        found = self._solve_all(families[: effort.families])
+        if self.best is None or effort.families < 2 or self.budget.spent(_STAGE_2_UNTIL):
+            return found
+        learned = evidence_of(self.best.solution)
+        self.screening.recalibrate(self.screening.calibration.learned(learned))
+        self.screening.change_randomly(changes // 2, until=_STAGE_2_UNTIL)
+        known = {candidate.draft.key for candidate in found}
+        again = [entry for entry in self.screening.best if entry.draft.key not in known]
+        return found + self._solve_all(again[: effort.families // 2])
+
+    def _solve_all(self, families: list[Screened]) -> list[Candidate]:
+        """Stage 2 for several families; those that are too large are left out."""
+        found = []
+        for entry in families:
+            near = self.best if self.tries >= 3 else None
+            try:
+                found.append(self.solve_screened(entry, near))
+            except TooLarge:
+                if self.best is None and entry is families[-1]:
+                    raise
+            self.report("stage 2")
+            if self.budget.spent(_STAGE_2_UNTIL):
+                break
+        return found
 
     def refine(self, start: Start) -> Candidate:
         """Search only from ``start``, and only change single atoms."""
@@ -145,111 +211,68 @@ class Search:
     def solve_start(self, start: Start) -> Candidate:
         """The best noise for the family of ``start``, beginning with the noise it had."""
         model = NoiseModel(start.draft.family, self.target)
-        self.tries += 1
         x = model.adapted(start.noise, model.needs_by_value())
-        solution = optimize_noise(model, x, deadline=self.budget.at(1.0))
-        return self._recorded(Candidate(start.draft, model, solution))
+        return self._solved(start.draft, optimize_noise(model, x, deadline=self.budget.at(1.0)))
 
-    def solve(
-        self, draft: FamilyDraft, near: Candidate | None = None, *, give_up_ratio: float = 1.0
-    ) -> Candidate:
+    def solve_screened(self, entry: Screened, near: Candidate | None = None) -> Candidate:
+        """The best noise for a family, beginning with that of stage 1.
+
+        Optimization stops early when the result is unlikely to come close to ``near``.
+        """
+        noise = entry.noise(self.screening.calibration)
+        model = NoiseModel(entry.draft.family, self.target)
+        used = {part for parts in entry.draft.parts.values() for part in parts}
+        law = tied_laws(model, used, noise)
+        if law is not None:
+            model = NoiseModel(model.family, self.target, law)
+        log_noise = np.array([noise[value] for value in model.defined_values]).T
+        solution = optimize_noise(
+            model,
+            model.tied(log_noise),
+            give_up=math.inf if near is None else near.solution.messages * _GIVE_UP,
+            deadline=self.budget.at(1.0),
+        )
+        self.predictions.append((entry.value, solution.messages))
+        return self._solved(entry.draft, solution, entry.value)
+
+    def solve(self, draft: FamilyDraft, near: Candidate | None = None) -> Candidate:
         """The best noise for a family, beginning with the noise of the similar family ``near``.
 
-        Optimization stops early when the result is unlikely to cost less than ``give_up_ratio``
-        times ``near``.
+        Optimization stops early when the result is unlikely to cost less than ``near``.
         """
-        model = NoiseModel(draft.family, self.target.at(draft.max_value))
-        self.tries += 1
+        model = NoiseModel(draft.family, self.target)
         deadline = self.budget.at(1.0)
         if near is None:
-            solution = optimize_noise(model, model.first_guess(), deadline=deadline)
-        else:
-            known = near.model.noise_by_value(near.solution.x)
-            solution = optimize_noise(
-                model,
-                model.adapted(known, near.model.needs_by_value()),
-                tolerance=2e-3,
-                steps=12,
-                give_up=near.solution.messages * give_up_ratio,
-                deadline=deadline,
-            )
-        return self._recorded(Candidate(draft, model, solution))
+            return self._solved(draft, optimize_noise(model, model.first_guess(), deadline=deadline))
+        known = near.model.noise_by_value(near.solution.x)
+        solution = optimize_noise(
+            model,
+            model.adapted(known, near.model.needs_by_value()),
+            tolerance=2e-3,
+            steps=12,
+            give_up=near.solution.messages,
+            deadline=deadline,
+        )
+        return self._solved(draft, solution)
 
-    def _recorded(self, candidate: Candidate) -> Candidate:
-        if candidate.draft.max_value == self.target.problem.max_value and (
-            self.best is None or candidate.price < self.best.price
-        ):
+    def _solved(
+        self, draft: FamilyDraft, solution: Solution, predicted: float = math.nan
+    ) -> Candidate:
+        self.tries += 1
+        candidate = Candidate(draft, solution, predicted)
+        if self.best is None or candidate.price < self.best.price:
             self.best = candidate
         return candidate
 
-    def report(self, stage: str, found: Candidate) -> None:
-        """Report the best candidate of a stage as one line of progress."""
-        hubs = sorted(value for value in found.draft.parts if value < 0)[::-1]
+    def report(self, stage: str) -> None:
+        """Report the best candidate as one line of progress."""
+        if self.best is None:
+            return
+        hubs = sorted((value for value in self.best.draft.parts if value < 0), reverse=True)
         shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
-        scale = f" at max_value {found.draft.max_value}" if stage == "shapes" else ""
         family = f"hubs {shown}" if hubs else "ones"
-        messages = found.solution.messages * found.model.target.problem.dimension
-        self.progress(f"{stage}{scale}: {messages:,.0f} messages, {family}")
-
-    def search_hubs(self) -> list[Candidate]:
-        """The candidates with the best few hubs, best first."""
-        levels = [self.target.problem.max_value]
-        while levels[0] > _SMALL:
-            ratio = max(2, min(_LARGEST_RATIO, levels[0] / _SMALL))
-            levels.insert(0, math.ceil(levels[0] / ratio))
-        tries, found = self.budget.tries, list[HubCandidate]()
-        for i, top in enumerate(levels):
-            until = _SPACED_UNTIL + (_HUBS_UNTIL - _SPACED_UNTIL) * (i + 1) / len(levels)
-            starts = [hub_families.usual_hubs(self.target.at(top))]
-            if found:
-                ratio = top / levels[i - 1]
-                starts = [hub_families.rescaled(entry.hubs, ratio) for entry in found[:_KEPT]]
-            elif top > 5:
-                starts += hub_families.hubs_sharing_a_value(top) + hub_families.single_hubs(top)
-            found = self._search_hubs_at(top, starts, tries, until)
-            tries = max(3, tries // 8)
-        return [entry.candidate for entry in found[:_KEPT]]
-
-    def _search_hubs_at(
-        self, top: int, starts: list[Hubs], tries: int, until: float
-    ) -> list[HubCandidate]:
-        """Try ``starts`` and random changes of the best hubs at one max_value.
-
-        Returns all candidates with their hubs, best first.
-        """
-        target = self.target.at(top)
-        found: list[HubCandidate] = []
-        seen: set[DraftKey] = set()
-        waiting = list(starts)
-        while waiting or (found and len(seen) < tries):
-            if found and self.budget.spent(until):
-                break
-            near = None
-            if waiting:
-                hubs = waiting.pop(0)
-            else:
-                rank = min(int(self.random.expovariate(0.7)), len(found) - 1)
-                near, hubs = found[rank]
-                hubs = hub_families.randomly_changed(hubs, top, self.random)
-            draft = hub_families.draft_from_hubs(target, hubs)
-            if draft is None:
-                continue
-            if draft.key in seen:
-                tries -= 1  # small problems have few families
-                continue
-            seen.add(draft.key)
-            try:
-                candidate = self.solve(draft, near, give_up_ratio=_PROMISING_HUBS)
-            except TooLarge:
-                if not found and (not waiting or len(seen) >= _HOPELESS):
-                    raise
-                continue
-            if not found or candidate.price < _PROMISING_HUBS * found[0].candidate.price:
-                candidate = self.improve_atoms(candidate, until=until, patience=1)
-            found.append(HubCandidate(candidate, hub_families.hubs_of(candidate.draft)))
-            found.sort(key=lambda entry: entry.candidate.price)
-            self.report("shapes", found[0].candidate)
-        return found
+        messages = self.best.solution.messages * self.target.problem.dimension
+        self.progress(f"{stage}: {messages:,.0f} messages, {family}")
 
     def improve_atoms(
         self, candidate: Candidate, *, until: float = _ATOMS_UNTIL, patience: int = _PATIENCE
@@ -271,7 +294,7 @@ class Search:
                 better = self._improved(best, moves[:count])
                 if better is not None:
                     best, portion = better, min(1.0, 2 * count / len(moves))
-                    self.report("atoms", best)
+                    self.report("atoms")
                     failed = 0
                     break
                 if count == 1:
@@ -303,21 +326,45 @@ class Search:
             return None
         return candidate if candidate.price < best.price * (1 - _WORTHWHILE_GAIN) else None
 
-    def change_randomly(self) -> None:
-        """Make random larger changes of the best candidate, and improve those that look good."""
+    def change_randomly(self, candidates: list[Candidate], changes: int) -> None:
+        """Change the hubs of good candidates at random; what stage 1 finds about as good as before
+        goes to stage 2, and what is good there is improved."""
+        good = sorted(candidates, key=lambda candidate: candidate.price)
+        values: dict[DraftKey, Screened] = {}
         seen: set[DraftKey] = set()
-        for _ in range(self.budget.tries):
-            best = self.best
-            if best is None or self.budget.spent(_RANDOM_UNTIL):
+        for _ in range(changes):
+            if not good or self.budget.spent(_RANDOM_UNTIL):
                 return
-            draft = random_move(best.draft, self.random)
-            if draft is None or draft.key in seen:
+            base = good[min(int(self.random.expovariate(1.0)), len(good) - 1)]
+            if base.draft.key not in values:
+                values[base.draft.key] = self.screening.solve(base.draft)
+            draft = base.draft
+            for _ in range(self.random.choice((1, 1, 2))):
+                draft = random_move(draft, self.random) or draft
+            found = self._screened_change(values[base.draft.key], draft, seen)
+            if found is None:
                 continue
-            seen.add(draft.key)
             try:
-                found = self.solve(draft, best)
+                candidate = self.solve(found.draft, base)
             except TooLarge:
                 continue
-            if found.price < best.price * _PROMISING_MOVE:
-                self.improve_atoms(found, until=_RANDOM_UNTIL)
-            self.report("hubs", self.best or best)
+            if candidate.price < base.price * _PROMISING_MOVE:
+                candidate = self.improve_atoms(candidate, until=_RANDOM_UNTIL, patience=1)
+                good = sorted([*good, candidate], key=lambda other: other.price)[: len(candidates)]
+            self.report("random changes")
+
+    def _screened_change(
+        self, base: Screened, draft: FamilyDraft, seen: set[DraftKey]
+    ) -> Screened | None:
+        """The family of ``draft``, improved by stage 1, if it is new and about as good as before."""
+        if draft.key in seen:
+            return None
+        seen.add(draft.key)
+        found = self.screening.changed(base, draft)
+        if found is None:
+            return None
+        found = self.screening.improved(found, until=_RANDOM_UNTIL, patience=1)
+        if found.value > base.value * _SIMILAR_VALUE or found.draft.key in seen:
+            return None
+        seen.add(found.draft.key)
+        return found

@@ -24,7 +24,7 @@ from accounting.base.progress import Progress, silent
 from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters
 from accounting.model.family import UNIT, Family, halves
-from paramsearch.search.dominance import dominance
+from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
 
 _halves = cache(halves)
@@ -55,7 +55,7 @@ def refined(
     if target.problem.max_value == 1:
         return _proposal(target, family, np.zeros(1), eps_1=slack, eps_2=0.0)
     if t_prime is None:
-        t_prime = dominance(family, progress=progress).t_prime
+        t_prime = dominance(family).t_prime
     cost = _split_cost(target, family, t_prime, slack)
     low, high = 0.01, 0.99
     for _ in range(60):

@@ -11,12 +11,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import FloatArray, IntArray
 from paramsearch.search.dominance.program import DominanceProgram, InputColumns, by_distance
 from paramsearch.search.target import Target
 
 _RADIUS = 1.1
 """Radius of a typical active pair, in units of sqrt(2 log(1 / delta))."""
+_SMOOTHING = 0.05
+"""Distances, as a share of max_value, over which radii are averaged."""
+_PRIOR = 0.02
+"""Weight of the average radius, where all active pairs together weigh 1."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What stage 2 found: the distance, radius and multiplier of each active pair, and r."""
+
+    distance: IntArray
+    radius: FloatArray
+    weight: FloatArray
+    r_unit: float
+    r_others: float
 
 
 @dataclass(frozen=True)
@@ -54,3 +69,14 @@ class Calibration:
         r = np.full(atoms, self.r_others)
         r[0] = self.r_unit
         return r
+
+    def learned(self, evidence: Evidence) -> Calibration:
+        """The calibration after stage 2 has solved a family."""
+        share = evidence.weight / evidence.weight.sum()
+        logarithm = np.log(evidence.radius)
+        average = float(share @ logarithm)
+        width = _SMOOTHING * len(self.radius)
+        distance = np.arange(len(self.radius))[:, None] - evidence.distance
+        near = share * np.exp(-0.5 * (distance / width) ** 2)
+        radius = np.exp((near @ logarithm + _PRIOR * average) / (near.sum(axis=1) + _PRIOR))
+        return Calibration(radius, evidence.r_unit, evidence.r_others)

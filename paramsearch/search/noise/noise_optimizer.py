@@ -36,13 +36,17 @@ _LAST_RADIUS = 0.3
 _SCALING = MeanScaling(
     steps=16, longest_step=0.7, close=lambda excess: abs(excess) < 0.02, retreats=True
 )
-_LOOK_AROUND_EVERY = 4
-"""Steps between two searches for the pairs near delta, in a large problem."""
+_LOOK_AROUND_AFTER = (1, 2, 4)
+"""First steps of a large problem after which the pairs near delta are searched for; later, whenever
+the number of the step is a multiple of the last."""
+_CAREFUL_RADIUS = 0.25
+"""Largest trust radius of a large problem, where most pairs are not watched."""
 _MOST_WATCHED = 30_000
 """Pairs that are watched in between."""
-_WATCHED_EXCESS, _KEPT_EXCESS = -6.0, -1.5
-"""Log delta minus its goal above which pairs are watched, and above which they stay watched; rules
-of thumb."""
+_KEPT_EXCESS = -1.5
+"""Log delta minus its goal above which pairs stay watched; rule of thumb."""
+_STEEPEST = 16.0
+"""Largest change of log delta of a pair per unit of the trust radius; rule of thumb."""
 _ACTIVE = 1e-6
 """Multiplier, relative to the largest, from which a pair counts as active in a step."""
 _EARLY_HOPE, _LATER_HOPE, _LARGEST_HOPE = 6, 3, 0.5
@@ -113,12 +117,18 @@ class _Descent:
     def __init__(self, model: NoiseModel, x: FloatArray) -> None:
         self.model = model
         self.slope = TYPICAL_SLOPE
+        self.largest_radius = _CAREFUL_RADIUS if model.large else _LARGEST_RADIUS
+        self.radius = min(_FIRST_RADIUS, self.largest_radius)
         if model.large:
-            self.model = model.watching(near_pairs(model, x, _WATCHED_EXCESS, _MOST_WATCHED))
+            self.model = model.watching(near_pairs(model, x, self.watched_excess, _MOST_WATCHED))
         self.x, self.excess = self.scaled(x)
         self.messages = model.messages(self.x)
         self.curvature = np.zeros(2 * len(model.size))
-        self.radius = _FIRST_RADIUS
+
+    @property
+    def watched_excess(self) -> float:
+        """Log delta minus that of the worst pair from which a step may make a pair matter."""
+        return _KEPT_EXCESS - _STEEPEST * self.radius
 
     def look_around(self, active: _ActivePairs | None) -> _ActivePairs | None:
         """Choose the pairs to watch in a large problem: those near delta, and the watched ones that
@@ -130,7 +140,7 @@ class _Descent:
         model = self.model
         assert model.pairs is not None
         mine = model.pairs[:0] if active is None else model.pairs[active.pairs]
-        found = near_pairs(model, self.x, _WATCHED_EXCESS, _MOST_WATCHED)
+        found = near_pairs(model, self.x, self.watched_excess, _MOST_WATCHED)
         kept = model.pairs[self.excess > _KEPT_EXCESS]
         self.model = model.watching(np.unique(np.concatenate([found, kept, mine]), axis=0))
         self.excess = self.model.excess(self.x)
@@ -164,7 +174,10 @@ class _Descent:
                 pairs[used], step.multipliers[used], program.gradient[used], step.change
             )
             self.adapt_radius(step)
-            if self.model.large and (index + 1) % _LOOK_AROUND_EVERY == 0:
+            count = index + 1
+            if self.model.large and (
+                count in _LOOK_AROUND_AFTER or count % _LOOK_AROUND_AFTER[-1] == 0
+            ):
                 active = self.look_around(active)
             hope = _EARLY_HOPE if index < 2 else _LATER_HOPE
             hoped_gain = min(_LARGEST_HOPE, step.gain * hope)
@@ -193,7 +206,7 @@ class _Descent:
 
     def adapt_radius(self, step: _Step) -> None:
         if step.gain > 0.5 * step.expected:
-            self.radius = min(max(self.radius, 2 * step.length), _LARGEST_RADIUS)
+            self.radius = min(max(self.radius, 2 * step.length), self.largest_radius)
         elif step.gain < 0.2 * step.expected:
             self.radius = step.length / 2
 
