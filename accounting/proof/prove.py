@@ -37,6 +37,9 @@ from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_l
 
 LARGEST_BALL = 128
 """The largest max_value for which ``auto`` means ``ball``; beyond it, ``mixed``."""
+LARGEST_MIXED = 1000
+"""The largest max_value for which ``auto`` means ``mixed``; beyond it, ``fast``: the central noise
+of a single change has too many outcomes for balls."""
 MOST_BALL_RELEASES = 4
 """The most releases for which ``auto`` uses balls: high powers of polynomials take minutes."""
 LARGEST_BALL_OF_ANY = 24
@@ -164,6 +167,8 @@ def _chosen_tier(mechanism: Mechanism, question: Question, *, thinned: bool) -> 
     if question.any_sequence:
         return "ball" if thinned or top <= LARGEST_BALL_OF_ANY else "fast"
     if question.releases > MOST_BALL_RELEASES:
+        return "fast"
+    if top > LARGEST_MIXED:
         return "fast"
     return "ball" if top <= LARGEST_BALL else "mixed"
 
