@@ -38,8 +38,8 @@ from accounting.model.noise import NoiseSum
 
 _RATIO = 1.5
 """Ratio of the slacks of one group; rule of thumb."""
-_LEAST_SLACK = 0.02
-"""Slack of the last group, as a share of eps."""
+_LEAST_SLACK, _SMALLEST_EPS = 0.02, 0.05
+"""Slack of the last group, as a share of eps or of this eps, if that is larger."""
 _PAIRS, _MIXTURES = 1 << 19, 1 << 14
 """Most pairs and most central factors of one block, unless a single b has more."""
 _SAMPLE = 512
@@ -130,7 +130,7 @@ class Group:
         """Per pair, the variance of the loss, roughly, over the square of the slack."""
         m = np.abs(self.pairs[:, 0] - self.pairs[:, 1])
         slack = eps - self.source.releases * self.source.step * m
-        return np.asarray(self.size / np.maximum(slack, _LEAST_SLACK * eps) ** 2)
+        return np.asarray(self.size / np.maximum(slack, _least_slack(eps)) ** 2)
 
     def likely_worst(self, eps: float, count: int) -> IntArray:
         return np.sort(_largest(self.score(eps), count))
@@ -201,10 +201,14 @@ def _key(source: InputPairs) -> tuple[IntArray, IntArray, IntArray, int, IntArra
     return columns.start, columns.atom, columns.value, source.unit, source.law
 
 
+def _least_slack(eps: float) -> float:
+    return _LEAST_SLACK * max(eps, _SMALLEST_EPS)
+
+
 def slack_edges(source: InputPairs, eps: float) -> list[int]:
     """The values of m at which a new group begins, and the end."""
     edges, top, releases = [1], source.top, source.releases
-    slack = np.maximum(eps - releases * source.step * np.arange(top + 2), _LEAST_SLACK * eps)
+    slack = np.maximum(eps - releases * source.step * np.arange(top + 2), _least_slack(eps))
     while edges[-1] <= top:
         beyond = np.flatnonzero(slack[edges[-1]] > _RATIO * slack)
         edges.append(min(max(int(beyond[0]), edges[-1] + 1) if len(beyond) else top + 1, top + 1))
