@@ -14,7 +14,7 @@ error are inside.  The proofs are beside the code.
 ``model``       what the protocol is: families, noise laws, configurations, changes of an input
 ``protocol``    delta, eps and privacy profiles of a configuration, for people who ask
 ``evaluator``   the first proof: floating point with a proven error budget (exact_view.md,
-                discretisation.md, floating_point.md)
+                discretisation.md, floating_point.md, covered_pairs.md)
 ``notary``      the second proof: ball arithmetic (notary.md); shares no code with the first
 ``proof``       which proof covers which change, and what is said when both are done
 ``composition`` several releases: profiles, dominating pairs, any sequence of changes (releases.md)

@@ -13,12 +13,9 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.jit import kernel
+from accounting.evaluator.pairs.run_kernels import connect_runs, one_minus_exp
 
 RESCALE_BITS = 512
-RUN = 64
-"""Number of masses whose sums are tabulated."""
-SMALLEST_RUN = 2.0**-900
-"""A run with less P-mass or Q-mass is set aside: what underflows is negligible next to more."""
 _LN2 = 0.6931471805599453
 
 
@@ -80,14 +77,6 @@ def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: Float
 
 
 @kernel
-def one_minus_exp(d: float) -> float:
-    """1 - exp(-d) for 0 <= d <= 1/16, within 1e-12 (Taylor to the sixth power)."""
-    return d * (
-        1.0 - d / 2.0 * (1.0 - d / 3.0 * (1.0 - d / 4.0 * (1.0 - d / 5.0 * (1.0 - d / 6.0))))
-    )
-
-
-@kernel
 def connect_the_dots(
     mass: FloatArray,
     log_mass: FloatArray,
@@ -130,95 +119,6 @@ def connect_the_dots(
             at = int(i) - first
             cells[at] += m - right
             cells[at + 1] += right
-
-
-@kernel
-def run_sum(mass: FloatArray, sums: FloatArray, begin: int, end: int) -> float:
-    """Sum of mass[begin:end]; sums[k] is that of mass[k * RUN : (k + 1) * RUN]."""
-    total = 0.0
-    at = begin
-    while at < end and at % RUN:
-        total += mass[at]
-        at += 1
-    while at + RUN <= end:
-        total += sums[at // RUN]
-        at += RUN
-    while at < end:
-        total += mass[at]
-        at += 1
-    return total
-
-
-@kernel
-def connect_runs(
-    mass: FloatArray,
-    log_mass: FloatArray,
-    sums: FloatArray,
-    shift: int,
-    step: float,
-    first: int,
-    last: int,
-    cells: FloatArray,
-    out: FloatArray,
-) -> None:
-    """``connect_the_dots`` for a log-concave noise, whose loss is monotone (Lemma F9).
-
-    All outcomes of a cell are a run, and only the P-mass and the Q-mass of a run matter.
-    """
-    n = mass.size
-    begin = max(0, -shift)
-    end = min(n, n - shift)
-    cells[:] = 0.0
-    out[:] = 0.0
-    out[0] = run_sum(mass, sums, 0, min(n, begin))
-    out[3] = run_sum(mass, sums, max(0, n - shift), n)
-    inverse = 1.0 / step
-    scale = 1.0 / one_minus_exp(step)
-    rising = shift >= 0
-    z = begin
-    while z < end:
-        position = (log_mass[z] - log_mass[z + shift]) * inverse
-        capped = not position < last
-        below = not capped and position < first
-        cell = math.floor(position) if not capped and not below else 0.0
-        # the run ends before the first outcome whose position is beyond this edge
-        if rising:
-            edge = math.inf if capped else (float(first) if below else cell + 1.0)
-        else:
-            edge = float(last) if capped else (-math.inf if below else cell)
-        inside = z
-        beyond = end
-        stride = 1
-        while inside + stride < end:
-            at = inside + stride
-            there = (log_mass[at] - log_mass[at + shift]) * inverse
-            if (rising and there >= edge) or (not rising and there < edge):
-                beyond = at
-                break
-            inside = at
-            stride *= 2
-        while beyond - inside > 1:
-            at = (inside + beyond) // 2
-            there = (log_mass[at] - log_mass[at + shift]) * inverse
-            if (rising and there >= edge) or (not rising and there < edge):
-                beyond = at
-            else:
-                inside = at
-        p = run_sum(mass, sums, z, beyond)
-        q = run_sum(mass, sums, z + shift, beyond + shift)
-        z = beyond
-        if capped:
-            out[1] += p
-            out[2] += q
-        elif below:
-            out[4] += p
-        elif p < SMALLEST_RUN or q < SMALLEST_RUN:
-            out[3] += p
-        else:
-            right = min(max((p - math.exp(cell * step) * q) * scale, 0.0), p)
-            i = int(cell) - first
-            cells[i] += p - right
-            cells[i + 1] += right
 
 
 @kernel
@@ -413,40 +313,3 @@ def add_up(start: IntArray, factor: IntArray, values: FloatArray, out: FloatArra
             for position in range(start[q], start[q + 1]):
                 total += values[factor[position], j]
             out[q, j] = total
-
-
-@kernel
-def column_differences(
-    ptr: IntArray, index: IntArray, value: IntArray, pairs: IntArray, start: IntArray,
-    atom: IntArray, diff: IntArray,
-) -> int:  # fmt: skip
-    """Sparse differences c_j - c_k of the columns of ``pairs``, rows (j, k), pair after pair.
-
-    Column j has entries value[i] at index[i], increasing, for ptr[j] <= i < ptr[j+1].  The
-    difference of pair q has entries diff[i] at atom[i] from i = start[q] on.  With empty ``atom``
-    they are only counted.  Returns the number of entries.
-    """
-    fill = atom.size > 0
-    n = 0
-    for q in range(pairs.shape[0]):
-        start[q] = n
-        a, end_a = ptr[pairs[q, 0]], ptr[pairs[q, 0] + 1]
-        b, end_b = ptr[pairs[q, 1]], ptr[pairs[q, 1] + 1]
-        while a < end_a or b < end_b:
-            if b >= end_b or (a < end_a and index[a] < index[b]):
-                where, d = index[a], value[a]
-                a += 1
-            elif a >= end_a or index[b] < index[a]:
-                where, d = index[b], -value[b]
-                b += 1
-            else:
-                where, d = index[a], value[a] - value[b]
-                a += 1
-                b += 1
-            if d != 0:
-                if fill:
-                    atom[n] = where
-                    diff[n] = d
-                n += 1
-    start[pairs.shape[0]] = n
-    return n

@@ -38,7 +38,8 @@ class NoiseTable:
 
 def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
     """Masses at 0..n-1 (Lemma F1)."""
-    from accounting.evaluator.kernels import RUN, nb_sum_table
+    from accounting.evaluator.kernels import nb_sum_table
+    from accounting.evaluator.pairs.run_kernels import RUN
 
     if n > LARGEST_TABLE:
         raise TooLarge(

@@ -28,7 +28,10 @@ from accounting.protocol import Protocol
 
 HEAVY = 3e7
 """Mean noise of an atom other than {-1, +1} times the square of max_value, beyond which a proof
-with all the noise takes many minutes."""
+with all the noise takes many minutes, if max_value is at most ``_FEW``."""
+_FEW, _HEAVY_OF_MANY = 128, 1e5
+"""Beyond this max_value few changes are proved in ball arithmetic, and the time hardly depends on
+the noise: mean noise of an atom that is heavy there."""
 _FINE = 4096
 """Working precision in bits, more than any p of a file has."""
 _LARGEST_FACTOR = 1 << 16
@@ -70,7 +73,7 @@ def _finite(number: float) -> Fraction:
 
 def has_heavy_noise(mechanism: Mechanism) -> bool:
     """Whether some atom has so much noise that a proof with all of it would take very long."""
-    limit = HEAVY / mechanism.max_value**2
+    limit = HEAVY / mechanism.max_value**2 if mechanism.max_value <= _FEW else _HEAVY_OF_MANY
     with precision(_FINE):
         for elements, noises in mechanism.atoms.items():
             for part in noises if len(elements) > 2 else ():

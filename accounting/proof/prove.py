@@ -28,7 +28,7 @@ from accounting.base.validation import one_of
 from accounting.model.family import Family
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import FAST, GAP, LOOSE, TYPICAL_DELTA, Tier
+from accounting.model.proof_types import COMPARISON, FAST, GAP, LOOSE, TYPICAL_DELTA, Tier
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import is_thinned
@@ -37,6 +37,9 @@ from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_l
 
 LARGEST_BALL = 128
 """The largest max_value for which ``auto`` means ``ball``; beyond it, ``mixed``."""
+LARGEST_MIXED = 1000
+"""The largest max_value for which ``auto`` means ``mixed``; beyond it, ``fast``: the central noise
+of a single change has too many outcomes for balls."""
 MOST_BALL_RELEASES = 4
 """The most releases for which ``auto`` uses balls: high powers of polynomials take minutes."""
 LARGEST_BALL_OF_ANY = 24
@@ -133,10 +136,11 @@ def prove(
     others = np.delete(fast.upper, doubtful)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
     enclosure = Enclosure(found.enclosure.lower, upper)
+    compared = {m: n for m, n in fast.proof.covered.items() if m == COMPARISON}
     return replace(
         found,
         enclosure=enclosure,
-        covered={**found.covered, FAST: len(others)},
+        covered={**found.covered, FAST: len(others) - sum(compared.values()), **compared},
         met=found.met and upper - enclosure.lower <= gap * upper,
     )
 
@@ -163,6 +167,8 @@ def _chosen_tier(mechanism: Mechanism, question: Question, *, thinned: bool) -> 
     if question.any_sequence:
         return "ball" if thinned or top <= LARGEST_BALL_OF_ANY else "fast"
     if question.releases > MOST_BALL_RELEASES:
+        return "fast"
+    if top > LARGEST_MIXED:
         return "fast"
     return "ball" if top <= LARGEST_BALL else "mixed"
 

@@ -69,6 +69,36 @@ def difference(
 
 
 @kernel
+def column_differences(
+    ptr: IntArray,
+    index: IntArray,
+    value: IntArray,
+    pairs: IntArray,
+    where: IntArray,
+    shift: IntArray,
+    start: IntArray,
+    atom: IntArray,
+    diff: IntArray,
+) -> int:
+    """Sparse differences c_j - c_k of the columns of ``pairs``, rows (j, k), pair after pair.
+
+    Column j has entries value[i] at index[i], increasing, for ptr[j] <= i < ptr[j+1].  The
+    difference of pair q has entries diff[i] at atom[i] from i = start[q] on.  With empty ``atom``
+    they are only counted.  Returns the number of entries.
+    """
+    at = 0
+    for q in range(pairs.shape[0]):
+        start[q] = at
+        n = difference(ptr, index, value, pairs[q, 0], pairs[q, 1], where, shift)
+        if atom.size:
+            atom[at : at + n] = where[:n]
+            diff[at : at + n] = shift[:n]
+        at += n
+    start[pairs.shape[0]] = at
+    return at
+
+
+@kernel
 def survey(
     ptr: IntArray,
     index: IntArray,

@@ -21,7 +21,7 @@ from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_chunks
-from accounting.evaluator.build_view_pairs import SparseColumns
+from accounting.evaluator.build_view_pairs import SparseColumns, chosen_pairs
 from accounting.evaluator.evaluate import MEMORY_LIMIT, coarse_estimate
 from accounting.evaluator.grid_plan import GridPlan, Refinement, choose_plan
 from accounting.evaluator.pair_error_terms import PairTerms, cheap_bounds
@@ -38,8 +38,8 @@ from accounting.model.noise import NoiseSum
 
 _RATIO = 1.5
 """Ratio of the slacks of one group; rule of thumb."""
-_LEAST_SLACK = 0.02
-"""Slack of the last group, as a share of eps."""
+_LEAST_SLACK, _SMALLEST_EPS = 0.02, 0.05
+"""Slack of the last group, as a share of eps or of this eps, if that is larger."""
 _PAIRS, _MIXTURES = 1 << 19, 1 << 14
 """Most pairs and most central factors of one block, unless a single b has more."""
 _SAMPLE = 512
@@ -85,6 +85,12 @@ class InputPairs:
         entries[owner[at_unit]] = columns.value[at_unit]
         return entries
 
+    def chosen(self, pairs: IntArray) -> ViewPairs:
+        """The pairs (j, k) that ``pairs`` lists, an array of shape (n, 2)."""
+        unit = int(self.law[self.unit])
+        found = chosen_pairs(self.noises, self.columns, pairs, unit, self.step, self.law)
+        return replace(found, releases=self.releases)
+
     def position(self, pairs: IntArray) -> IntArray:
         """The places of pairs in the list of all, row by row."""
         j, k = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
@@ -97,12 +103,12 @@ class InputPairs:
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Pairs with m_first <= |j - k| < m_end, listed by b and m, with all factors they use.
 
     ``plain`` are the plain factors, ``factor_of[law, shift - low]`` their indices, ``within`` the
     ends of the shifts of W, and ``entries`` and ``size`` per pair the number of plain factors and
-    the variance of the loss, roughly, over the square of the slack.
+    the variance of the loss, roughly.
     """
 
     source: InputPairs
@@ -120,6 +126,15 @@ class _Group:
         kappa = (j - k).astype(np.int64)
         return unit[j] - unit[k] + np.minimum(kappa, 0), np.abs(kappa)
 
+    def score(self, eps: float) -> FloatArray:
+        """Per pair, the variance of the loss, roughly, over the square of the slack."""
+        m = np.abs(self.pairs[:, 0] - self.pairs[:, 1])
+        slack = eps - self.source.releases * self.source.step * m
+        return np.asarray(self.size / np.maximum(slack, _least_slack(eps)) ** 2)
+
+    def likely_worst(self, eps: float, count: int) -> IntArray:
+        return np.sort(_largest(self.score(eps), count))
+
     def blocks(self) -> Iterator[slice]:
         """Ranges of ``pairs``, cut where b or m changes."""
         b, m = self.b_and_m(self.pairs)
@@ -132,7 +147,7 @@ class _Group:
             yield slice(int(edges[begin]), int(edges[end]))
             begin = end
 
-    def restricted(self, rows: IntArray) -> _Group:
+    def restricted(self, rows: IntArray) -> Group:
         """These pairs with only the factors they use."""
         part = self.view_pairs(rows)
         used = np.unique(part.factor)
@@ -166,7 +181,13 @@ class _Group:
 
         def work(a: int, z: int) -> None:
             part = slice(int(start[a]), int(start[z]))
-            listed = *_scratch(source), self.factor_of, central[a:z], start[a : z + 1], factor[part]
+            listed = (
+                *source.columns.scratch(),
+                self.factor_of,
+                central[a:z],
+                start[a : z + 1],
+                factor[part],
+            )
             list_factors(*_key(source), self.low, pairs[a:z], *listed)
 
         in_chunks(work, len(pairs), smallest=10_000)
@@ -180,22 +201,21 @@ def _key(source: InputPairs) -> tuple[IntArray, IntArray, IntArray, int, IntArra
     return columns.start, columns.atom, columns.value, source.unit, source.law
 
 
-def _scratch(source: InputPairs) -> tuple[IntArray, IntArray]:
-    longest = 2 * int(np.diff(source.columns.start).max(initial=0)) + 1
-    return np.empty(longest, np.int64), np.empty(longest, np.int64)
+def _least_slack(eps: float) -> float:
+    return _LEAST_SLACK * max(eps, _SMALLEST_EPS)
 
 
-def _slack_edges(source: InputPairs, eps: float) -> list[int]:
+def slack_edges(source: InputPairs, eps: float) -> list[int]:
     """The values of m at which a new group begins, and the end."""
     edges, top, releases = [1], source.top, source.releases
-    slack = np.maximum(eps - releases * source.step * np.arange(top + 2), _LEAST_SLACK * eps)
+    slack = np.maximum(eps - releases * source.step * np.arange(top + 2), _least_slack(eps))
     while edges[-1] <= top:
         beyond = np.flatnonzero(slack[edges[-1]] > _RATIO * slack)
         edges.append(min(max(int(beyond[0]), edges[-1] + 1) if len(beyond) else top + 1, top + 1))
     return edges
 
 
-def _group(source: InputPairs, m_first: int, m_end: int) -> _Group:
+def group_of(source: InputPairs, m_first: int, m_end: int) -> Group:
     from accounting.evaluator.pairs.block_kernels import count_by_b, list_by_b, survey
 
     unit = source.unit_entries
@@ -219,7 +239,7 @@ def _group(source: InputPairs, m_first: int, m_end: int) -> _Group:
 
     def work(a: int, b: int) -> None:
         survey(
-            *_key(source), weight, -reach, pairs[a:b], *_scratch(source),
+            *_key(source), weight, -reach, pairs[a:b], *source.columns.scratch(),
             used, entries[a:b], size[a:b],
         )  # fmt: skip
 
@@ -228,7 +248,7 @@ def _group(source: InputPairs, m_first: int, m_end: int) -> _Group:
     factor_of = used
     factor_of[plain[:, 0], plain[:, 1]] = np.arange(len(plain))
     plain[:, 1] -= reach
-    group = _Group(source, pairs, plain, factor_of, -reach, (0, 0), entries, size)
+    group = Group(source, pairs, plain, factor_of, -reach, (0, 0), entries, size)
     b, m = group.b_and_m(pairs)
     farthest = np.maximum(np.abs(b), np.abs(b + m)).astype(float)
     size += weight[source.law[source.unit]] * farthest**2
@@ -240,7 +260,7 @@ def _group(source: InputPairs, m_first: int, m_end: int) -> _Group:
 class _Pass:
     """The evaluation of one group with one grid; the spectra are made when they are needed."""
 
-    group: _Group
+    group: Group
     plan: GridPlan
     rows: TiltedRows
     known: tuple[RowSpectra, RowSpectra] | None = None
@@ -267,37 +287,19 @@ class _Pass:
         return terms.bounds(*correlate(spectra, terms, every), every).upper
 
 
-def _largest_grid(group: _Group) -> int:
+def _largest_grid(group: Group) -> int:
     rows = len(group.plain) + group.within[1] - group.within[0] + _MIXTURES
     room = MEMORY_LIMIT // (16 * (rows + 64))
     return min(LARGEST_GRID, 1 << max(8, room.bit_length() - 1))
 
 
-def _prepared(group: _Group, sample: IntArray, eps: float, level: float) -> _Pass:
+def _prepared(group: Group, sample: IntArray, eps: float, level: float) -> _Pass:
     """A grid for the group, chosen for the pairs of the sample."""
     chosen = group.view_pairs(sample)
     wanted = Refinement(eps=eps, gap=_SHARE, absolute=0.5 * level)
     coarse = coarse_estimate(chosen, wanted)
     plan = choose_plan(coarse.moments, coarse.saddle, wanted, _largest_grid(group))
     return _Pass(group, plan, tilt_rows(chosen, coarse.tables, plan))
-
-
-def worst_by_variance(source: InputPairs, eps: float, count: int) -> IntArray:
-    """Pairs that are likely to be the worst, those of every group of slacks: no bound."""
-    edges = _slack_edges(source, eps)
-    found = []
-    for m_first, m_end in pairwise(edges):
-        check_time()
-        group = _group(source, m_first, m_end)
-        found.append(group.pairs[_largest(_score(group, eps), count)])
-    return np.concatenate(found).astype(np.int64)
-
-
-def _score(group: _Group, eps: float) -> FloatArray:
-    """The variance over the square of the slack."""
-    m = np.abs(group.pairs[:, 0] - group.pairs[:, 1])
-    slack = eps - group.source.releases * group.source.step * m
-    return np.asarray(group.size / np.maximum(slack, _LEAST_SLACK * eps) ** 2)
 
 
 def _largest(values: FloatArray, count: int) -> IntArray:
@@ -318,15 +320,15 @@ def upper_bounds(
     ``upper`` are upper bounds of the divergences at ``eps``; those that are at most ``level`` may
     be loose, those above are within a percent or so.
     """
-    for m_first, m_end in pairwise(_slack_edges(source, eps)):
+    for m_first, m_end in pairwise(slack_edges(source, eps)):
         check_time()
-        group = _group(source, m_first, m_end)
-        take(group.pairs, _upper_bounds(group, eps, level, progress))
+        group = group_of(source, m_first, m_end)
+        take(group.pairs, group_upper(group, eps, level, progress))
 
 
-def _upper_bounds(group: _Group, eps: float, level: float, progress: Progress) -> FloatArray:
+def group_upper(group: Group, eps: float, level: float, progress: Progress) -> FloatArray:
     """The bounds of one group; pairs that a grid serves badly get another one."""
-    upper, urgent = np.ones(len(group.pairs)), _score(group, eps)
+    upper, urgent = np.ones(len(group.pairs)), group.score(eps)
     left = np.arange(len(group.pairs))
     for _ in range(_ATTEMPTS):
         part = group if len(left) == len(group.pairs) else group.restricted(left)

@@ -128,7 +128,7 @@ def test_a_tiny_budget_still_gives_a_certified_file(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--max-value", "0"), "max value = 0 must be at least 1"),
-        (("--max-value", "5000"), "must be at most 4,096"),
+        (("--max-value", "9000"), "must be at most 8,192"),
         (("--max-value", "3", "--eps", "0"), "eps = 0.0 must be greater than 0"),
         (("--max-value", "3", "--delta", "1"), "delta"),
         (("--max-value", "3", "--central-fraction", "1"), "strictly between 0 and 1"),
