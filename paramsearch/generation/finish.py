@@ -1,15 +1,15 @@
 """Stage 3: from estimates to a certified file.
 
 The noise of a candidate is scaled until rigorous bounds of its worst pairs meet delta, rounded to
-rationals with no less noise, and certified as a whole.  If rounding or another pair makes that
-fail, a little more noise is added.
+rationals with no less noise, and certified as a whole.  If that fails, the pairs that the estimates
+missed are bounded as well, or a little more noise is added.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from accounting.base.errors import Undecided, Violated
 from accounting.base.progress import Progress, silent
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.evaluate import evaluate
+from accounting.evaluator.pairs.blocks import pairs_above
 from accounting.protocol import Protocol
 from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import uncertified
@@ -30,14 +31,12 @@ _MARGIN, _GAP = 4e-4, 2e-4
 """Relative distance between delta and the bounds of the worst pairs, and their relative gap."""
 _SEQUENCE_MARGIN, _SEQUENCE_GAP = 4e-3, 1e-3
 """The same for arbitrary sequences of changes, whose bound depends a little more on its grid."""
-_MOST_PAIRS = 60
-"""Number of pairs that are bounded at once."""
+_MOST_PAIRS, _MOST_OF_MANY = 60, 1000
+"""Number of pairs that are bounded at once, and in large problems."""
 _NEAR_WORST = 0.05
-"""Pairs are bounded first whose estimated log delta is within this of the worst; rule of thumb."""
-_CALIBRATIONS = 4
-"""Largest number of scalings, each with the pairs that the one before missed; rule of thumb."""
+"""Pairs are bounded whose estimated log delta is within this of the worst; rule of thumb."""
 _REPAIRS = 8
-"""Number of certificates that are tried, each with more noise."""
+"""Number of certificates that are tried, with more pairs or more noise."""
 _FIRST_REPAIR = 2e-4
 """Increase of all log means when a certificate misses delta; it doubles with each attempt."""
 
@@ -46,7 +45,8 @@ def finish(
     model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
 ) -> tuple[ParameterFile, FloatArray]:
     """The certified file, and the noise in it as parameters of the model."""
-    x = calibrated(model, x)
+    worst = None if model.target.problem.any_sequence else WorstPairs.estimated(model, x)
+    x = calibrated(model, x) if worst is None else worst.calibrated(x)
     increase = 0.0
     for attempt in range(_REPAIRS):
         raised = shifted_means(x, increase)
@@ -56,7 +56,12 @@ def finish(
         except (Violated, Undecided) as error:
             if attempt + 1 == _REPAIRS and isinstance(error, Undecided):
                 raise
-            increase += _FIRST_REPAIR * 2**attempt
+            progress(f"repairing: {error}")
+            more = None if worst is None else worst.with_missed(raised)
+            if more is None:
+                increase += _FIRST_REPAIR * 2**attempt
+            else:
+                worst, x = more, more.calibrated(raised)
     raise Undecided(
         f"after {_REPAIRS} repairs delta = {model.target.problem.delta!r} is still missed; this "
         "problem defeats the estimates of the search: ask for a larger delta, or report it"
@@ -78,39 +83,65 @@ def proposed_file(model: NoiseModel, x: FloatArray, request: Request) -> Paramet
 def pair_bounds(
     model: NoiseModel, x: FloatArray, pairs: IntArray | None, gap: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Rigorous lower and upper bounds of delta for some pairs or all.
+    """Rigorous lower and upper bounds of delta for some pairs of the model or all.
 
     The worst pair is bounded to a relative ``gap``.
     """
-    protocol = Protocol(model.configuration(x))
-    view_pairs = replace(model.view_pairs, noises=protocol.noises)
+    of_atom = Protocol(model.configuration(x)).noises
+    _, first = np.unique(model.laws, return_index=True)
+    view_pairs = replace(model.view_pairs, noises=tuple(of_atom[atom] for atom in first))
     part = view_pairs if pairs is None else view_pairs.subset(pairs)
     found = evaluate(part, model.target.problem.eps, gap=gap)
     return found.lower, found.upper
 
 
-def calibrated(model: NoiseModel, x: FloatArray) -> FloatArray:
-    """All means scaled so that the upper bound of the worst pairs is just below delta.
+@dataclass(frozen=True)
+class WorstPairs:
+    """Pairs of a model, by their numbers, that are the worst according to estimates or bounds."""
 
-    Estimates choose the pairs; rigorous bounds of all pairs add those that the estimates missed.
-    """
+    model: NoiseModel
+    pairs: IntArray
+
+    @staticmethod
+    def estimated(model: NoiseModel, x: FloatArray) -> WorstPairs:
+        excess = model.excess(x)
+        worst = np.argsort(-excess)[: _MOST_OF_MANY if model.large else _MOST_PAIRS]
+        return WorstPairs(model, worst[excess[worst] > excess[worst[0]] - _NEAR_WORST])
+
+    def calibrated(self, x: FloatArray) -> FloatArray:
+        """All means scaled so that the upper bound of these pairs is just below delta."""
+
+        def worst(moved: FloatArray) -> float:
+            return float(pair_bounds(self.model, moved, self.pairs, _GAP)[1].max())
+
+        return _scaled(self.model, x, worst, _MARGIN)
+
+    def with_missed(self, x: FloatArray) -> WorstPairs | None:
+        """With the pairs, of all, that rigorous bounds do not show to meet delta; None if there are
+        no others."""
+        model, delta = self.model, self.model.target.problem.delta
+        if model.pairs is None:
+            upper = pair_bounds(model, x, None, 0.01)[1]
+            missed = np.setdiff1d(np.flatnonzero(upper > delta), self.pairs)
+            missed = missed[np.argsort(-upper[missed])][:_MOST_PAIRS]
+            return WorstPairs(model, np.append(self.pairs, missed)) if len(missed) else None
+        source = Protocol(model.configuration(x), model.target.problem.releases, True).input_pairs
+        found = pairs_above(source, model.target.problem.eps, delta)
+        order = np.argsort(-found.upper)[:_MOST_OF_MANY]
+        before = model.pairs[self.pairs]
+        both = np.unique(np.concatenate([before, found.pairs[order]]), axis=0)
+        if len(both) == len(before):
+            return None
+        model = model.watching(both)
+        return WorstPairs(model, np.arange(len(both)))
+
+
+def calibrated(model: NoiseModel, x: FloatArray) -> FloatArray:
+    """All means scaled so that the bound for arbitrary sequences, or for the worst pairs, is just
+    below delta."""
     if model.target.problem.any_sequence:
         return _scaled(model, x, lambda moved: _sequence_upper(model, moved), _SEQUENCE_MARGIN)
-    excess = model.excess(x)
-    pairs = np.argsort(-excess)[:_MOST_PAIRS]
-    pairs = pairs[excess[pairs] > excess[pairs[0]] - _NEAR_WORST]
-    for _ in range(_CALIBRATIONS):
-        x = _scaled(model, x, lambda moved: _worst_upper(model, moved, pairs), _MARGIN)
-        upper = pair_bounds(model, x, None, 0.01)[1]
-        missed = np.setdiff1d(np.flatnonzero(upper > model.target.problem.delta), pairs)
-        if not len(missed):
-            break
-        pairs = np.concatenate([pairs, missed[np.argsort(-upper[missed])][:_MOST_PAIRS]])
-    return x
-
-
-def _worst_upper(model: NoiseModel, x: FloatArray, pairs: IntArray) -> float:
-    return float(pair_bounds(model, x, pairs, _GAP)[1].max())
+    return WorstPairs.estimated(model, x).calibrated(x)
 
 
 def _sequence_upper(model: NoiseModel, x: FloatArray) -> float:
