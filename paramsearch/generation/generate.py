@@ -14,13 +14,14 @@ from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import finish
 from paramsearch.generation.optimality import LocalOptimality, prove_local_optimality
 from paramsearch.generation.polish import polished
+from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
 from paramsearch.search import central_noise
+from paramsearch.search.budget import Budget
 from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft
-from paramsearch.search.budget import Budget
 from paramsearch.search.family_search import Candidate, Search, Start
 from paramsearch.search.target import Target
 
@@ -113,7 +114,10 @@ def _generate(
         if resume is not None:
             settings = {**request.settings, "start": resume.sha256}
             request = replace(request, settings=settings)
-    budget = Budget(tries=request.tries, seconds=request.budget)
+    plan = TimePlan.of(request)
+    plan.announce(progress)
+    request = replace(request, tier=plan.tier)
+    budget = Budget(tries=request.tries, seconds=plan.search_seconds)
     search = Search(target, budget=budget, seed=request.seed, progress=progress)
     interrupted = False
     try:
@@ -126,7 +130,9 @@ def _generate(
     if not interrupted and not budget.spent():
         progress("the last steps")
         best = polished(best)
-    return _finished(request, search, best, refine_only=refine_only, interrupted=interrupted)
+    if refine_only or interrupted or budget.spent():
+        plan = replace(plan, proves_optimality=False)
+    return _finished(request, search, best, plan, interrupted=interrupted)
 
 
 def _target(request: Request) -> Target:
@@ -212,7 +218,7 @@ def _start(file: ParameterFile, target: Target) -> Start:
 
 
 def _finished(
-    request: Request, search: Search, best: Candidate, *, refine_only: bool, interrupted: bool
+    request: Request, search: Search, best: Candidate, plan: TimePlan, *, interrupted: bool
 ) -> Generated:
     progress = search.progress
     cut_short = search.budget.spent()
@@ -220,13 +226,13 @@ def _finished(
         "method": request.method,
         "objective": request.objective,
         "tries": request.tries,
-        "families": search.tries,
+        **search.findings(),
         **request.settings,
     }
     if interrupted or cut_short:
         settings["ended_by"] = "interrupt" if interrupted else "budget"
     request = replace(request, settings=settings)
-    progress("certifying")
+    progress(f"certifying, about {plan.proof_seconds:,.0f} s")
     try:
         file, x = finish(best.model, best.solution.x, request, progress=progress)
     except InvalidParameter as error:
@@ -235,6 +241,8 @@ def _finished(
             "a smaller fraction of it"
         ) from error
     optimality = None
-    if not (refine_only or interrupted or cut_short):
-        optimality = prove_local_optimality(best.model, x, request, progress=progress)
+    if plan.proves_optimality:
+        optimality = prove_local_optimality(
+            best.model, x, request, deadline=plan.end, progress=progress
+        )
     return Generated(file, optimality, tuple(search.prices), interrupted, cut_short)

@@ -8,6 +8,7 @@ divergence after it, bounded from below with all rounding errors, exceeds delta.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ from paramsearch.search.noise.noise_model import NoiseModel
 _STEP = 0.01
 """Share by which a move lowers a parameter."""
 _LOG_STEP = math.log1p(-_STEP)
+_LARGEST_VALUE = 100
+"""Largest max_value for which every atom is tried."""
 _LARGEST_SEQUENCES = 12
 """Largest releases * max_value for arbitrary sequences of changes, where every move takes a proof
 of its own."""
@@ -46,15 +49,27 @@ class LocalOptimality:
 
 
 def prove_local_optimality(
-    model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
+    model: NoiseModel,
+    x: FloatArray,
+    request: Request,
+    *,
+    deadline: float = math.inf,
+    progress: Progress = silent,
 ) -> LocalOptimality | None:
-    """Try all listed moves; None where the proofs would take too long."""
+    """Try all listed moves; None where the proofs would take too long, or until after the
+    ``deadline`` on the monotonic clock."""
     problem = model.target.problem
+    if problem.max_value > _LARGEST_VALUE:
+        return None
     if problem.any_sequence:
         if problem.releases * problem.max_value > _LARGEST_SEQUENCES:
             return None
         return _count_proven(
-            model, x, lambda moved, *_: _violates_for_sequences(model, moved, request), progress
+            model,
+            x,
+            lambda moved, *_: _violates_for_sequences(model, moved, request),
+            deadline,
+            progress,
         )
     excess = model.excess(x)
     near = np.flatnonzero(excess > excess.max() - _NEAR)
@@ -67,7 +82,7 @@ def prove_local_optimality(
         lower, _ = pair_bounds(model, moved, pairs, _GAP)
         return bool(lower.max() > problem.delta)
 
-    return _count_proven(model, x, violates, progress)
+    return _count_proven(model, x, violates, deadline, progress)
 
 
 def _violates_for_sequences(model: NoiseModel, x: FloatArray, request: Request) -> bool:
@@ -82,12 +97,15 @@ def _count_proven(
     model: NoiseModel,
     x: FloatArray,
     violates: Callable[[FloatArray, int, bool], bool],
+    deadline: float,
     progress: Progress,
-) -> LocalOptimality:
+) -> LocalOptimality | None:
     """Try both moves of every atom; ``violates`` takes the noise, the atom, and whether r falls."""
     listed = proven = 0
     saving = 0.0
     for atom in range(len(model.size)):
+        if time.monotonic() > deadline:
+            return None
         for lowers_r in (False, True):
             moved = x.copy()
             moved[0, atom] += _LOG_STEP

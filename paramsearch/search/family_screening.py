@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from accounting.base.errors import Undecided
 from accounting.base.progress import Progress, silent
 from accounting.model.family import hubs as evenly_spaced_hubs
 from paramsearch.search.budget import Budget
@@ -75,6 +76,15 @@ class Screened:
     @property
     def multipliers(self) -> Multipliers:
         return Multipliers(self.solution.pairs, self.solution.multipliers)
+
+    def exact(self) -> Screened:
+        """With a more exact solution, by cvxpy; the same if that fails."""
+        from paramsearch.search.dominance.exact import solve_exactly
+
+        try:
+            return replace(self, solution=solve_exactly(self.program, self.multipliers))
+        except Undecided:
+            return self
 
     def noise(self, calibration: Calibration) -> NoiseByValue:
         """Noise for stage 2 to begin with, by the value that an atom defines."""
@@ -185,9 +195,7 @@ class FamilyScreening:
         program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         return program.bound(near.solution.pairs, near.solution.multipliers)
 
-    def improved(
-        self, entry: Screened, *, until: float, patience: int = _PATIENCE
-    ) -> Screened:
+    def improved(self, entry: Screened, *, until: float, patience: int = _PATIENCE) -> Screened:
         """Change the parts of single atoms as long as the program gains.
 
         Many atoms change at once, then fewer; it ends when ``patience`` single moves in a row fail.

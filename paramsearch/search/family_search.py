@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,7 @@ from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration
+from paramsearch.search.dominance.program import Dominance
 from paramsearch.search.families.atom_moves import Move, predicted_gains
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft, Parts
 from paramsearch.search.families.random_moves import random_move
@@ -39,6 +41,8 @@ _SIMILAR_VALUE = 1.01
 """Random changes go to stage 2 up to this ratio of the value of the dominance program."""
 _GIVE_UP = 1.01
 """Stage 2 ends early for a family that is unlikely to come within this ratio of the best price."""
+_FEWEST_RANKED = 5
+"""Number of families from which a rank correlation says something."""
 _PATIENCE = 12
 """Number of single moves in a row that may fail.  These constants are rules of thumb."""
 
@@ -123,9 +127,9 @@ class Search:
         progress: Called with one line of text now and then.
         best: The cheapest candidate so far, if there is one.
         tries: Number of families that stage 2 solved so far.
-        screened: Number of families that stage 1 screened so far.
         prices: Prices that different starts reached in ``run``, before random changes.
         predictions: Values of stage 1 and messages of stage 2 of the families solved by both.
+        stage_1: The dominance program of the family that stage 1 chose, solved by cvxpy.
     """
 
     target: Target
@@ -136,6 +140,7 @@ class Search:
     tries: int = 0
     prices: list[float] = field(default_factory=list)
     predictions: list[tuple[float, float]] = field(default_factory=list)
+    stage_1: Dominance | None = None
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -147,9 +152,22 @@ class Search:
             self.progress,
         )
 
-    @property
-    def screened(self) -> int:
-        return self.screening.screened
+    def findings(self) -> dict[str, float | int]:
+        """What a file says of its search: families of both stages, and how well stage 1 predicted
+        the messages of stage 2."""
+        found: dict[str, float | int] = {
+            "families": self.tries,
+            "screened": self.screening.screened,
+        }
+        if self.stage_1 is not None:
+            found["stage_1_messages"] = round(self.stage_1.value, 1)
+            found["stage_1_gap"] = float(f"{self.stage_1.gap:.1e}")
+        if self.predictions:
+            ratio = self.predictions[0][1] / self.predictions[0][0]
+            found["stage_2_per_stage_1"] = round(ratio, 4)
+        if len(self.predictions) >= _FEWEST_RANKED:
+            found["stage_1_rank_correlation"] = round(rank_correlation(self.predictions), 3)
+        return found
 
     def run(self, start: Start | None = None) -> Candidate:
         """Search from hub families of its own and, if given, from ``start``."""
@@ -179,6 +197,12 @@ class Search:
         top = self.target.problem.max_value
         changes = changes_at(top, self.budget.tries)
         families = self.screening.run(drafts, changes, until=_SCREENING_UNTIL)
+        families[0] = families[0].exact()
+        self.stage_1 = families[0].solution
+        self.progress(
+            f"stage 1: {self.screening.screened:,} families, the best with about "
+            f"{self.stage_1.value:,.0f} messages (duality gap {self.stage_1.gap:.0e})"
+        )
         found = self._solve_all(families[: effort.families])
         if self.best is None or effort.families < 2 or self.budget.spent(_STAGE_2_UNTIL):
             return found
@@ -243,7 +267,9 @@ class Search:
         model = NoiseModel(draft.family, self.target)
         deadline = self.budget.at(1.0)
         if near is None:
-            return self._solved(draft, optimize_noise(model, model.first_guess(), deadline=deadline))
+            return self._solved(
+                draft, optimize_noise(model, model.first_guess(), deadline=deadline)
+            )
         known = near.model.noise_by_value(near.solution.x)
         solution = optimize_noise(
             model,
@@ -368,3 +394,9 @@ class Search:
             return None
         seen.add(found.draft.key)
         return found
+
+
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's correlation: that of the ranks of the first and of the second numbers."""
+    first, second = (np.argsort(np.argsort(values)) for values in zip(*pairs, strict=True))
+    return float(np.corrcoef(first, second)[0, 1])

@@ -55,9 +55,7 @@ class Calibration:
         radius = np.full(target.problem.max_value + 1, _RADIUS * math.sqrt(2 * logarithm))
         return Calibration(radius, logarithm, logarithm)
 
-    def program(
-        self, target: Target, columns: InputColumns, size: FloatArray
-    ) -> DominanceProgram:
+    def program(self, target: Target, columns: InputColumns, size: FloatArray) -> DominanceProgram:
         """The dominance program of atoms of these sizes, {-1, +1} first, in the second norm."""
         problem = target.problem
         slack = np.array([target.slack(distance) for distance in range(problem.max_value + 1)])

@@ -8,7 +8,6 @@ is max(|a_0|, |a_0 + reach * (j - k)|).
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray

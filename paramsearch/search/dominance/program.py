@@ -143,6 +143,12 @@ class DominanceProgram:
         total = float(np.sum(self.weight ** (q / (q + 1)) * c ** (1 / (q + 1))))
         return total ** ((q + 1) / q)
 
+    def balanced(self, pairs: IntArray) -> FloatArray:
+        """A rough u: what all of these pairs together suggest, if they weigh the same."""
+        q = self.norm
+        c = self.combined(pairs, np.full(len(pairs), 1 / len(pairs)))
+        return np.asarray((self.weight / np.maximum(c, c[c > 0].min())) ** (q / (q + 1)))
+
     def combined(self, pairs: IntArray, multipliers: FloatArray) -> FloatArray:
         """c = A^T v."""
         row, column, value = self.rows(pairs)

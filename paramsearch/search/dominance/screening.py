@@ -106,7 +106,9 @@ def screen(
         new = found[~known]
         if len(new):
             pairs = np.concatenate([pairs, new])
-            weights = np.append(weights * (1 - _NEW_SHARE), np.full(len(new), _NEW_SHARE / len(new)))
+            weights = np.append(
+                weights * (1 - _NEW_SHARE), np.full(len(new), _NEW_SHARE / len(new))
+            )
         weights /= weights.sum()
     return best
 

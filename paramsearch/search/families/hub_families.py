@@ -10,7 +10,6 @@ slack to spare and only wants few elements.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 
 import numpy as np

@@ -22,7 +22,9 @@ def evidence_of(solution: Solution) -> Evidence:
     for place in np.flatnonzero(share > _SMALLEST_SHARE).tolist():
         for change in model.changes[solution.pairs[place]]:
             j, k = change.before, change.after
-            shifts = {s: columns[j].get(s, 0) - columns[k].get(s, 0) for s in {*columns[j], *columns[k]}}
+            shifts = {
+                s: columns[j].get(s, 0) - columns[k].get(s, 0) for s in {*columns[j], *columns[k]}
+            }
             unit = shifts.pop(model.unit, 0)
             variance = (max(abs(unit), abs(unit + j - k)) / t_prime[model.unit]) ** 2
             variance += sum((shift / t_prime[s]) ** 2 for s, shift in shifts.items())
