@@ -19,16 +19,14 @@ _LN2 = 0.6931471805599453
 
 
 @kernel
-def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: FloatArray) -> float:
-    """Masses of a sum of independent NB(r_i, p_i) at 0..len(mass)-1, normalized to sum to one.
+def nb_sum_masses(r: FloatArray, p: FloatArray, mass: FloatArray, exponent: IntArray) -> None:
+    """Masses of a sum of independent NB(r_i, p_i) at 0..len(mass)-1, relative to that at 0.
 
-    With s_i(k) = sum_{j>=1} p_i^j g_{k-j} the masses obey k g_k = sum_i r_i s_i(k) and
-    s_i(k) = p_i (g_{k-1} + s_i(k-1)): all terms are positive, so errors grow linearly (Lemma F1).
-    Scaling by powers of two is exact; ``log_mass`` is correct where ``mass`` underflows.
-    Returns the largest |log_mass|.
+    mass[k] * 2^(512 exponent[k]), where scaling by powers of two is exact.  With s_i(k) =
+    sum_{j>=1} p_i^j g_{k-j} the masses obey k g_k = sum_i r_i s_i(k) and s_i(k) = p_i (g_{k-1} +
+    s_i(k-1)); for a single part that is g_k = g_{k-1} p (k - 1 + r) / k.  All terms are positive,
+    so errors grow linearly (Lemma F1).
     """
-    n = mass.size
-    exponent = np.empty(n, np.int32)
     s = np.zeros(r.size)
     big = 2.0**RESCALE_BITS
     small = 2.0**-RESCALE_BITS
@@ -36,33 +34,45 @@ def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: Float
     exponent[0] = 0
     g = 1.0
     e = 0
-    top = 0
-    for k in range(1, n):
-        g_next = 0.0
-        for i in range(r.size):
-            s[i] = p[i] * (g + s[i])
-            g_next += r[i] * s[i]
-        g = g_next / k
+    for k in range(1, mass.size):
+        if r.size == 1:
+            g *= p[0] * ((k - 1) + r[0]) / k
+        else:
+            g_next = 0.0
+            for i in range(r.size):
+                s[i] = p[i] * (g + s[i])
+                g_next += r[i] * s[i]
+            g = g_next / k
         if g > big or g < small:
             factor = small if g > big else big
             e += 1 if g > big else -1
             g *= factor
             for i in range(r.size):
                 s[i] *= factor
-        top = max(top, e)
         mass[k] = g
         exponent[k] = e
+
+
+@kernel
+def normalize_masses(mass: FloatArray, exponent: IntArray, log_mass: FloatArray) -> float:
+    """Divide the masses of ``nb_sum_masses`` by their sum, and add their scales to ``log_mass``.
+
+    ``log_mass`` holds the logarithms of the unscaled masses; in the end it is correct where
+    ``mass`` underflows, too.  Returns the largest |log_mass|.
+    """
+    small = 2.0**-RESCALE_BITS
+    top = exponent.max()
     total = 0.0
-    for k in range(n):
+    for k in range(mass.size):
         if exponent[k] == top:
             total += mass[k]
         elif exponent[k] == top - 1:
             total += mass[k] * small
     log_total = math.log(total)
     largest = 0.0
-    for k in range(n):
+    for k in range(mass.size):
         step = exponent[k] - top
-        log_mass[k] = (math.log(mass[k]) - log_total) + step * RESCALE_BITS * _LN2
+        log_mass[k] = (log_mass[k] - log_total) + step * RESCALE_BITS * _LN2
         largest = max(largest, abs(log_mass[k]))
         if step == 0:
             mass[k] /= total
@@ -78,8 +88,9 @@ def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: Float
 @kernel
 def one_minus_exp(d: float) -> float:
     """1 - exp(-d) for 0 <= d <= 1/16, within 1e-12 (Taylor to the sixth power)."""
+    third, fifth, sixth = 1.0 / 3.0, 1.0 / 5.0, 1.0 / 6.0  # products are faster than quotients
     return d * (
-        1.0 - d / 2.0 * (1.0 - d / 3.0 * (1.0 - d / 4.0 * (1.0 - d / 5.0 * (1.0 - d / 6.0))))
+        1.0 - 0.5 * d * (1.0 - third * d * (1.0 - 0.25 * d * (1.0 - fifth * d * (1.0 - sixth * d))))
     )
 
 
@@ -110,6 +121,8 @@ def connect_the_dots(
         out[3] += mass[z]
     inverse = 1.0 / step
     scale = 1.0 / one_minus_exp(step)
+    here = 0  # outcomes in a row often share their cell, whose two masses wait in registers
+    left = right = 0.0
     for z in range(max(0, -shift), min(n, n - shift)):
         m = mass[z]
         loss = log_mass[z] - log_mass[z + shift]
@@ -122,10 +135,17 @@ def connect_the_dots(
         else:
             i = math.floor(position)
             d = min(max(loss - i * step, 0.0), step)
-            right = min(m * (one_minus_exp(d) * scale), m)
+            part = min(m * (one_minus_exp(d) * scale), m)
             at = int(i) - first
-            cells[at] += m - right
-            cells[at + 1] += right
+            if at != here:
+                cells[here] += left
+                cells[here + 1] += right
+                left = right = 0.0
+                here = at
+            left += m - part
+            right += part
+    cells[here] += left
+    cells[here + 1] += right
 
 
 @kernel
@@ -133,6 +153,7 @@ def tilted_rows(
     mass: FloatArray,
     log_mass: FloatArray,
     shift: IntArray,
+    place: IntArray,
     last: IntArray,
     reference: IntArray,
     step: float,
@@ -144,26 +165,30 @@ def tilted_rows(
 ) -> None:
     """For each shift: its gridded loss, tilted relative to grid point reference[row] >= last[row].
 
-    decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the cells under the first tilt,
-    wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; the columns
-    of ``out`` are those of connect_the_dots: mass at +infinity, capped P-mass, its Q-mass, P-mass
-    shifted beyond the table, P-mass below the grid.
+    The row of shift[i] is place[i].  decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the
+    cells under the first tilt, wrapped modulo the row length; ``moments[row, j]`` is the total mass
+    under tilt j; the columns of ``out`` are those of connect_the_dots: mass at +infinity, capped
+    P-mass, its Q-mass, P-mass shifted beyond the table, P-mass below the grid.
     """
     period = rows.shape[1]
-    cells = np.empty(np.max(last) - first + 1)
-    for row in range(shift.size):
+    cells = np.empty(np.max(last[place]) - first + 1)
+    for index in range(shift.size):
+        row = place[index]
         used = last[row] - first + 1
-        connect_the_dots(mass, log_mass, shift[row], step, first, last[row], cells[:used], out[row])
-        rows[row, :] = 0.0
-        start = first % period
+        above = out[row]
+        connect_the_dots(mass, log_mass, shift[index], step, first, last[row], cells[:used], above)
+        wrapped = rows[row]
+        total = moments[row]
+        wrapped[:] = 0.0
+        total[:] = 0.0
+        at = first % period
         from_top = reference[row] - first
         for i in range(used):
-            rows[row, (start + i) % period] += cells[i] * decay[0, from_top - i]
-        for j in range(decay.shape[0]):
-            total = 0.0
-            for i in range(used):
-                total += cells[i] * decay[j, from_top - i]
-            moments[row, j] = total
+            if cells[i] > 0.0:
+                wrapped[at] += cells[i] * decay[0, from_top - i]
+                for j in range(total.size):
+                    total[j] += cells[i] * decay[j, from_top - i]
+            at = at + 1 if at + 1 < period else 0
 
 
 @kernel
@@ -216,29 +241,49 @@ def rfft_rows(
     order = np.zeros(half, np.int64)
     for i in range(1, half):
         order[i] = (order[i >> 1] >> 1) | ((i & 1) << (bits - 1))
+    # the stage with h butterflies per block reads its roots of unity at h, ..., 2h - 1
+    stage_cos = np.empty(half)
+    stage_sin = np.empty(half)
+    for i in range(1, half):
+        h = 1
+        while 2 * h <= i:
+            h *= 2
+        stage_cos[i] = cos[(i - h) * (half // h)]
+        stage_sin[i] = sin[(i - h) * (half // h)]
     for row in range(rows.shape[0]):
         x = rows[row]
         a = scale[row]
         for i in range(half):
-            re[order[i]] = x[2 * i] * a
-            im[order[i]] = x[2 * i + 1] * a
-        size = 2
-        while size <= half:
-            h = size // 2
-            jump = n // size
-            for start in range(0, half, size):
+            re[i] = x[2 * order[i]] * a
+            im[i] = x[2 * order[i] + 1] * a
+        h = 1
+        if half >= 4:  # two stages at once, whose roots of unity are 1 and -i
+            h = 4
+            for i in range(0, half, 4):
+                a_re, a_im = re[i] + re[i + 1], im[i] + im[i + 1]
+                b_re, b_im = re[i] - re[i + 1], im[i] - im[i + 1]
+                c_re, c_im = re[i + 2] + re[i + 3], im[i + 2] + im[i + 3]
+                d_re, d_im = re[i + 2] - re[i + 3], im[i + 2] - im[i + 3]
+                re[i], im[i] = a_re + c_re, a_im + c_im
+                re[i + 1], im[i + 1] = b_re + d_im, b_im - d_re
+                re[i + 2], im[i + 2] = a_re - c_re, a_im - c_im
+                re[i + 3], im[i + 3] = b_re - d_im, b_im + d_re
+        while h < half:
+            c = stage_cos[h : 2 * h]
+            s = stage_sin[h : 2 * h]
+            for start in range(0, half, 2 * h):
+                re_u = re[start : start + h]
+                im_u = im[start : start + h]
+                re_v = re[start + h : start + 2 * h]
+                im_v = im[start + h : start + 2 * h]
                 for j in range(h):
-                    c = cos[j * jump]
-                    s = sin[j * jump]
-                    u = start + j
-                    v = u + h
-                    tr = c * re[v] + s * im[v]
-                    ti = c * im[v] - s * re[v]
-                    re[v] = re[u] - tr
-                    im[v] = im[u] - ti
-                    re[u] += tr
-                    im[u] += ti
-            size *= 2
+                    tr = c[j] * re_v[j] + s[j] * im_v[j]
+                    ti = c[j] * im_v[j] - s[j] * re_v[j]
+                    re_v[j] = re_u[j] - tr
+                    im_v[j] = im_u[j] - ti
+                    re_u[j] += tr
+                    im_u[j] += ti
+            h *= 2
         out_re[row, 0] = re[0] + im[0]
         out_im[row, 0] = 0.0
         out_re[row, half] = re[0] - im[0]

@@ -34,17 +34,19 @@ class NoiseTable:
 
 def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
     """Masses at 0..n-1 (Lemma F1)."""
-    from accounting.evaluator.kernels import nb_sum_table
+    from accounting.evaluator.kernels import nb_sum_masses, normalize_masses
 
     if n > LARGEST_TABLE:
         raise TooLarge(
             f"the noise {noise} needs a table of {n:,} entries, more than {LARGEST_TABLE:,}: "
             "its mean is too large for an exact evaluation; lower r or move p away from 1"
         )
-    mass, log_mass = np.empty(n), np.empty(n)
+    mass, exponent = np.empty(n), np.empty(n, np.int64)
     r = np.array([part.r for part in noise.parts])
     p = np.array([part.p for part in noise.parts])
-    largest = nb_sum_table(r, p, mass, log_mass)
+    nb_sum_masses(r, p, mass, exponent)
+    log_mass = np.log(mass)
+    largest = normalize_masses(mass, exponent, log_mass)
     tail = noise.tail_bound(n) + n * 2.0**-1021  # masses that underflow are unknown, too
     growth = (len(noise.parts) + 4 + noise.p_ulps) * n * UNIT_ROUNDOFF
     return NoiseTable(

@@ -7,7 +7,9 @@ of the grid.  A central factor is a mixture of the rows of the shifts of W.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -26,6 +28,8 @@ TINY = 2.0**-1021
 """Bound of what a sum loses by underflow (Lemma F3)."""
 SMALLEST_DELTA = 1e-280
 """Below, products of doubles lose relative accuracy: smaller lower bounds are reported as 0."""
+_FEWEST_OUTCOMES = 100_000
+"""Number of outcomes that are worth a thread."""
 _SMALLEST_MOMENT = SMALLEST_DELTA
 """A factor whose tilted mass is smaller, in the unit of its row, counts as lying below the grid."""
 
@@ -110,7 +114,7 @@ class _Cells:
             )
         return _Cells(tilts, last, central_last, decay)
 
-    @property
+    @cached_property
     def steepest(self) -> FloatArray:
         """The plan's tilt, and the largest magnitude of the others."""
         return np.array([self.tilts[0], np.abs(self.tilts[1:]).max(initial=0.0)])
@@ -119,17 +123,17 @@ class _Cells:
         """Relative errors of rows and moments at the tilts ``steepest`` (Lemma F3)."""
         count = self.decay.shape[1]
         highest = abs(plan.first + count - 1)
+        error = table.relative_error + table.loss_error + 2e-12
+        size = 3 * len(table.mass) + 2 * count + 100 + 8 * max(-plan.first, highest) * plan.step
         exponent = np.minimum(self.steepest * (count + highest) * plan.step, 1500.0)
-        size = 3 * len(table.mass) + 2 * count + 12 * exponent + 100
-        size += 8 * max(-plan.first, highest) * plan.step
-        error = table.relative_error + table.loss_error + 2e-12 + size * UNIT_ROUNDOFF
-        return np.asarray(error)
+        return np.asarray(error + (size + 12 * exponent) * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True)
 class _Shifted:
-    """Tilted losses of the shifts of one noise.  Rows, ``moment`` and ``below``, a bound of what
-    lies below the grid at the plan's tilt, are in units of e^log_unit of their tilt."""
+    """Tilted losses of plain factors, or of the shifts of W.  Rows, ``moment`` and ``below``, a
+    bound of what lies below the grid at the plan's tilt, are in units of e^log_unit of their tilt;
+    ``error`` has the relative errors of rows and moments for the plan's tilt and the others."""
 
     rows: FloatArray
     moment: FloatArray
@@ -138,53 +142,60 @@ class _Shifted:
     capped: FloatArray
     capped_q: FloatArray
     unknown: FloatArray
+    error: FloatArray
     last: IntArray
 
 
 def tilt_factors(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedLosses:
     """Put the losses of all factors on the grid of the plan and tilt them."""
     cells = _Cells.of(view_pairs, plan)
-    rows, central_rows = np.empty((len(view_pairs.plain), plan.size)), np.empty((0, plan.size))
-    parts: list[Factors] = []
-    for group in view_pairs.shift_groups:
-        table = tables[group.noise]
-        shifted = _tilt_shifts(table, group, cells, plan)
-        error = cells.errors(table, plan)
-        if group.central is None:
-            rows[group.factors] = shifted.rows
-            parts.append(_plain_factors(shifted, error))
-        else:
-            central_rows = shifted.rows
-            parts.append(_central_factors(group.central, shifted, error, cells, plan.step))
-    order = np.argsort(np.concatenate([group.factors for group in view_pairs.shift_groups]))
-    factors = Factors(
-        **{
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])[order]
-            for field in fields(Factors)
-        }
-    )
+    plain = [group for group in view_pairs.shift_groups if group.central is None]
+    shifted = _tilt_shifts(tables, plain, cells, plan)
+    rows, central_rows = shifted.rows, np.empty((0, plan.size))
+    factors = _plain_factors(shifted)
+    for group in view_pairs.shift_groups[len(plain) :]:
+        assert group.central is not None
+        shifted = _tilt_shifts(tables, [group], cells, plan)
+        central_rows = shifted.rows
+        mixed = _central_factors(group.central, shifted, cells, plan.step)
+        factors = Factors(
+            **{
+                field.name: np.concatenate(
+                    [getattr(factors, field.name), getattr(mixed, field.name)]
+                )
+                for field in fields(Factors)
+            }
+        )
     return TiltedLosses(plan, rows, view_pairs.central, central_rows, factors)
 
 
-def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: GridPlan) -> _Shifted:
-    """Put the losses of the shifts of one noise on the grid and tilt them."""
+def _tilt_shifts(
+    tables: Tables, groups: Sequence[ShiftGroup], cells: _Cells, plan: GridPlan
+) -> _Shifted:
+    """Put the losses of all plain factors, or of the shifts of W, on the grid and tilt them."""
     from accounting.evaluator.kernels import tilted_rows
 
-    shifts, n = group.shifts, len(group.shifts)
-    if group.central is None:
-        reference = last = cells.last[group.factors]
-    else:  # rows that are mixed need a common unit
-        last, reference = cells.central_last, np.full(n, cells.central_last.max())
-    rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
-    aside = np.empty((n, 5))
-    mass, log_mass, step, first = table.mass, table.log_mass, plan.step, plan.first
+    central = any(group.central is not None for group in groups)
+    reference = last = cells.central_last if central else cells.last
+    if central:  # rows that are mixed need a common unit
+        reference = np.full(len(last), last.max())
+    n, step, first = len(last), plan.step, plan.first
+    rows, moment, aside = (
+        np.empty((n, plan.size)),
+        np.empty((n, len(cells.tilts))),
+        np.empty((n, 5)),
+    )
+    tail, error = np.empty(n), np.empty((n, 2))
+    for group in groups:
+        table, shifts = tables[group.noise], group.shifts
+        place = np.arange(n) if central else group.factors
+        tail[place], error[place] = table.tail, cells.errors(table, plan)
 
-    def work(a: int, b: int) -> None:
-        s = slice(a, b)
-        grid = last[s], reference[s], step, first, cells.decay
-        tilted_rows(mass, log_mass, shifts[s], *grid, rows[s], moment[s], aside[s])
+        def work(a: int, b: int) -> None:
+            grid = place[a:b], last, reference, step, first, cells.decay
+            tilted_rows(table.mass, table.log_mass, shifts[a:b], *grid, rows, moment, aside)
 
-    in_chunks(work, n, smallest=max(1, 20_000 // len(mass)))
+        in_chunks(work, len(shifts), smallest=max(1, _FEWEST_OUTCOMES // len(table.mass)))
     # Underflow loses less than 2^-1021 in the unit of the row.  That is added to ``below``, and to
     # the moments of the other tilts, which serve as upper bounds.
     moment[:, 1:] += TINY
@@ -196,19 +207,20 @@ def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: Grid
         rows=rows,
         moment=moment,
         log_unit=reference[:, None] * step * cells.tilts,
-        below=below_grid * floor + np.where(moment[:, 0] > 0, TINY, 2 * _SMALLEST_MOMENT),
+        below=below_grid * floor + np.where(empty, 2 * _SMALLEST_MOMENT, TINY),
         capped=infinite + capped,
         capped_q=capped_q,
-        unknown=unknown + table.tail,
+        unknown=unknown + tail,
+        error=error,
         last=last,
     )
 
 
-def _plain_factors(shifted: _Shifted, error: FloatArray) -> Factors:
+def _plain_factors(shifted: _Shifted) -> Factors:
     """Every shift is a factor."""
     with np.errstate(divide="ignore"):
         log_moment = np.log(shifted.moment) + shifted.log_unit
-    eta, eta_others = np.broadcast_to(error, (len(shifted.last), 2)).T
+    eta, eta_others = shifted.error.T
     return Factors(
         log_moment=log_moment,
         log_whole=np.log(shifted.moment[:, 0] + shifted.below) + shifted.log_unit[:, 0],
@@ -222,7 +234,7 @@ def _plain_factors(shifted: _Shifted, error: FloatArray) -> Factors:
 
 
 def _central_factors(
-    central: CentralMixture, shifted: _Shifted, error: FloatArray, cells: _Cells, step: float
+    central: CentralMixture, shifted: _Shifted, cells: _Cells, step: float
 ) -> Factors:
     """Every factor mixes shifts of W, whose rows have a common unit."""
     log_moment, log_whole = _mix_moments(central, shifted, cells.tilts, step)
@@ -230,7 +242,7 @@ def _central_factors(
     capped, capped_q, unknown = central.average(aside, np.array([0.0, -1.0, 0.0])).T
     m = central.mix[:, :1]
     size = 2 * m + 16 * (cells.steepest + 1) * (central.step * m) + 64
-    eta, eta_others = (error + 2e-12 + size * UNIT_ROUNDOFF).T
+    eta, eta_others = (shifted.error[0] + 2e-12 + size * UNIT_ROUNDOFF).T
     last = [
         (shifted.last[at] + _split(central.offsets(m), step)[0]).max() + 1
         for m, at in central.cases()
