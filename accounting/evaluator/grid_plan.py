@@ -35,6 +35,8 @@ _MOST_COARSE_CELLS = 60_000
 """Largest number of cells of a coarse grid, for fewer than 100 factors."""
 _MOST_ENTRIES = 1 << 28
 """Largest number of entries of all coarse grids together: 2 GiB."""
+_FINE = 64
+"""Number of neighbouring cells whose weights e^{-tilt * loss} are tabulated together."""
 _SAMPLES = 1024
 """Number of outcomes of a long table that are looked at, roughly."""
 _FEWEST_SAMPLES, _FEWEST_ROWS = 200_000, 64
@@ -133,7 +135,7 @@ class CoarseLosses:
     def __init__(
         self, view_pairs: ViewPairs, tables: Tables, eps: float, *, step_factor: float
     ) -> None:
-        from accounting.evaluator.compiled.planning_kernels import fill_decay
+        from accounting.evaluator.compiled.planning_kernels import fill_powers
 
         self.view_pairs = view_pairs
         n_plain = len(view_pairs.plain)
@@ -161,8 +163,11 @@ class CoarseLosses:
                 f"{self.row_count:,} shifted noises on a grid of {len(self.loss):,} points do not "
                 f"fit into {_MOST_ENTRIES >> 27} GiB: evaluate fewer pairs at a time"
             )
-        self.decay = np.empty((len(self.loss), len(self.tilts)))
-        fill_decay(np.exp(-self.tilts * self.step), self.decay)
+        ratio = np.exp(-self.tilts * self.step)
+        self.fine = np.empty((_FINE, len(self.tilts)))
+        self.wide = np.empty((len(self.loss) // _FINE + 1, len(self.tilts)))
+        fill_powers(ratio, self.fine)
+        fill_powers(self.fine[-1] * ratio, self.wide)
         self.cells = np.empty((self.row_count, len(self.loss)))
         self.found = self._sample(tables, eps, self.step, first, self.cells)
 
@@ -205,7 +210,7 @@ class CoarseLosses:
         """With caps above which every factor has a Q-mass of at most ``budget``."""
         from accounting.evaluator.compiled.planning_kernels import capped_moments
 
-        loss, tilts, decay, cells = self.loss, self.tilts, self.decay, self.cells
+        loss, tilts, fine, wide = self.loss, self.tilts, self.fine, self.wide
         above = self.found[:, _P_ABOVE : _Q_ABOVE + 1]
         log_moment = np.empty((self.row_count, len(tilts)))
         cap, aside = np.empty(self.row_count), np.empty(self.row_count)
@@ -213,7 +218,7 @@ class CoarseLosses:
         def work(a: int, b: int) -> None:
             s = slice(a, b)
             of_rows = log_moment[s], cap[s], aside[s]
-            capped_moments(cells[s], above[s], loss, budget, tilts, decay, *of_rows)
+            capped_moments(self.cells[s], above[s], loss, budget, tilts, fine, wide, *of_rows)
 
         in_chunks(work, self.row_count, smallest=_FEWEST_ROWS)
         aside += self.found[:, _INFINITE]

@@ -14,75 +14,8 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.jit import kernel
 
-RESCALE_BITS = 512
-_LN2 = 0.6931471805599453
-
-
-@kernel
-def nb_sum_masses(r: FloatArray, p: FloatArray, mass: FloatArray, exponent: IntArray) -> None:
-    """Masses of a sum of independent NB(r_i, p_i) at 0..len(mass)-1, relative to that at 0.
-
-    mass[k] * 2^(512 exponent[k]), where scaling by powers of two is exact.  With s_i(k) =
-    sum_{j>=1} p_i^j g_{k-j} the masses obey k g_k = sum_i r_i s_i(k) and s_i(k) = p_i (g_{k-1} +
-    s_i(k-1)); for a single part that is g_k = g_{k-1} p (k - 1 + r) / k.  All terms are positive,
-    so errors grow linearly (Lemma F1).
-    """
-    s = np.zeros(r.size)
-    big = 2.0**RESCALE_BITS
-    small = 2.0**-RESCALE_BITS
-    mass[0] = 1.0
-    exponent[0] = 0
-    g = 1.0
-    e = 0
-    for k in range(1, mass.size):
-        if r.size == 1:
-            g *= p[0] * ((k - 1) + r[0]) / k
-        else:
-            g_next = 0.0
-            for i in range(r.size):
-                s[i] = p[i] * (g + s[i])
-                g_next += r[i] * s[i]
-            g = g_next / k
-        if g > big or g < small:
-            factor = small if g > big else big
-            e += 1 if g > big else -1
-            g *= factor
-            for i in range(r.size):
-                s[i] *= factor
-        mass[k] = g
-        exponent[k] = e
-
-
-@kernel
-def normalize_masses(mass: FloatArray, exponent: IntArray, log_mass: FloatArray) -> float:
-    """Divide the masses of ``nb_sum_masses`` by their sum, and add their scales to ``log_mass``.
-
-    ``log_mass`` holds the logarithms of the unscaled masses; in the end it is correct where
-    ``mass`` underflows, too.  Returns the largest |log_mass|.
-    """
-    small = 2.0**-RESCALE_BITS
-    top = exponent.max()
-    total = 0.0
-    for k in range(mass.size):
-        if exponent[k] == top:
-            total += mass[k]
-        elif exponent[k] == top - 1:
-            total += mass[k] * small
-    log_total = math.log(total)
-    largest = 0.0
-    for k in range(mass.size):
-        step = exponent[k] - top
-        log_mass[k] = (log_mass[k] - log_total) + step * RESCALE_BITS * _LN2
-        largest = max(largest, abs(log_mass[k]))
-        if step == 0:
-            mass[k] /= total
-        elif step == -1:
-            mass[k] = mass[k] / total * small
-        elif step == -2:
-            mass[k] = mass[k] / total * small * small
-        else:
-            mass[k] = 0.0  # below 2^-1024
-    return largest
+DOTS_BLOCK = 1024
+"""Number of outcomes that are put on the grid together."""
 
 
 @kernel
@@ -121,29 +54,46 @@ def connect_the_dots(
         out[3] += mass[z]
     inverse = 1.0 / step
     scale = 1.0 / one_minus_exp(step)
+    top = float(last)
+    bottom = first - 1.0
+    end = min(n, n - shift)
+    cell = np.empty(DOTS_BLOCK, np.int64)
+    share = np.empty(DOTS_BLOCK)
     here = 0  # outcomes in a row often share their cell, whose two masses wait in registers
     left = right = 0.0
-    for z in range(max(0, -shift), min(n, n - shift)):
-        m = mass[z]
-        loss = log_mass[z] - log_mass[z + shift]
-        position = loss * inverse
-        if not position < last:
-            out[1] += m
-            out[2] += m * math.exp(-loss)
-        elif position < first:
-            out[4] += m
-        else:
+    for begin in range(max(0, -shift), end, DOTS_BLOCK):
+        count = min(DOTS_BLOCK, end - begin)
+        here_log = log_mass[begin : begin + count]
+        there_log = log_mass[begin + shift : begin + shift + count]
+        for k in range(count):  # the left neighbor and the share of the right one; no branches
+            loss = here_log[k] - there_log[k]
+            position = loss * inverse
+            position = position if position < top else top
+            position = position if position > bottom else bottom
             i = math.floor(position)
-            d = min(max(loss - i * step, 0.0), step)
-            part = min(m * (one_minus_exp(d) * scale), m)
-            at = int(i) - first
-            if at != here:
-                cells[here] += left
-                cells[here + 1] += right
-                left = right = 0.0
-                here = at
-            left += m - part
-            right += part
+            d = loss - i * step
+            d = d if d > 0.0 else 0.0
+            d = d if d < step else step
+            right_share = one_minus_exp(d) * scale
+            cell[k] = int(i) - first
+            share[k] = right_share if right_share < 1.0 else 1.0
+        for k in range(count):
+            m = mass[begin + k]
+            at = cell[k]
+            if at >= last - first:
+                out[1] += m
+                out[2] += m * math.exp(there_log[k] - here_log[k])
+            elif at < 0:
+                out[4] += m
+            else:
+                if at != here:
+                    cells[here] += left
+                    cells[here + 1] += right
+                    left = right = 0.0
+                    here = at
+                part = m * share[k]
+                left += m - part
+                right += part
     cells[here] += left
     cells[here + 1] += right
 

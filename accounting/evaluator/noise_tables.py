@@ -34,7 +34,7 @@ class NoiseTable:
 
 def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
     """Masses at 0..n-1 (Lemma F1)."""
-    from accounting.evaluator.kernels import nb_sum_masses, normalize_masses
+    from accounting.evaluator.compiled.table_kernels import nb_sum_masses, normalize_masses
 
     if n > LARGEST_TABLE:
         raise TooLarge(

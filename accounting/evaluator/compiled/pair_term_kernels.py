@@ -126,6 +126,38 @@ def pair_terms(
 
 
 @kernel
+def inner_product_errors(
+    norms: FloatArray,
+    log_sizes: FloatArray,
+    count: IntArray,
+    transforms: float,
+    constant: float,
+    rounding: float,
+    outside: FloatArray,
+    inside: BoolArray,
+    kind: IntArray,
+    peak: FloatArray,
+    norm: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Errors of the inner products with the upper and the lower bounding function (Lemma F5).
+
+    Per pair: the sums of the 2-norms and log-sizes of its spectra, their number, its mass outside
+    the window, and whether its lower bounding function lies inside.  ``peak`` and ``norm`` are
+    those of the bounding functions, rows 2 * kind and 2 * kind + 1.
+    """
+    for q in range(norms.size):
+        fourier = transforms * (norms[q] + 1) + 6 * count[q] + constant
+        fourier *= math.exp(log_sizes[q] * (1 + 1e-9) + 3 * count[q] * UNIT_ROUNDOFF)
+        for side in range(2):
+            row = 2 * kind[q] + side
+            out[q, side] = 1.01 * UNIT_ROUNDOFF * fourier * norm[row]
+            out[q, side] += peak[row] * (outside[q] * (1 + 1e-9) + rounding)
+        if not inside[q]:
+            out[q, 1] = math.inf
+
+
+@kernel
 def assemble(
     terms: FloatArray,
     sums: FloatArray,

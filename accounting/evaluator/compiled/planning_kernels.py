@@ -71,13 +71,13 @@ def sample_losses(
 
 
 @kernel
-def fill_decay(ratio: FloatArray, decay: FloatArray) -> None:
-    """decay[d] = ratio^d, and 0 where that is negligible: subnormal numbers would be slow."""
-    decay[0] = 1.0
-    for d in range(1, decay.shape[0]):
+def fill_powers(ratio: FloatArray, power: FloatArray) -> None:
+    """power[d] = ratio^d, and 0 where that is negligible: subnormal numbers would be slow."""
+    power[0] = 1.0
+    for d in range(1, power.shape[0]):
         for j in range(ratio.size):
-            value = decay[d - 1, j] * ratio[j]
-            decay[d, j] = value if value > 1e-290 else 0.0
+            value = power[d - 1, j] * ratio[j]
+            power[d, j] = value if value > 1e-290 else 0.0
 
 
 @kernel
@@ -87,16 +87,19 @@ def capped_moments(
     loss: FloatArray,
     budget: float,
     tilts: FloatArray,
-    decay: FloatArray,
+    fine: FloatArray,
+    wide: FloatArray,
     log_moment: FloatArray,
     top: FloatArray,
     aside: FloatArray,
 ) -> None:
     """Cap each row where the Q-mass above is at most ``budget``; log-moments of the rest.
 
-    ``decay[d]`` has e^{-tilt * d * step} for every tilt.  ``above[row]`` has the P- and Q-mass
-    above the grid; ``top`` becomes the loss of the cap and ``aside`` the P-mass above it.
+    With n = len(fine) the row ``fine[d]`` has e^{-tilt * d * step} for every tilt, and ``wide[d]``
+    the same of n * d.  ``above[row]`` has the P- and Q-mass above the grid; ``top`` becomes the
+    loss of the cap and ``aside`` the P-mass above it.
     """
+    n = fine.shape[0]
     total = np.empty(tilts.size)
     for row in range(cells.shape[0]):
         i = loss.size - 1
@@ -116,9 +119,10 @@ def capped_moments(
         for k in range(i + 1):
             mass = cells[row, k]
             if mass > 0.0:
-                weight = decay[i - k]
+                high = wide[(i - k) // n]
+                low = fine[(i - k) % n]
                 for j in range(total.size):
-                    total[j] += mass * weight[j]
+                    total[j] += mass * high[j] * low[j]
         for j in range(tilts.size):
             found = total[j] > 0.0
             log_moment[row, j] = math.log(total[j]) + tilts[j] * loss[i] if found else -math.inf
