@@ -20,7 +20,12 @@ from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
 from accounting.composition.any_sequence import sequence_bounds
-from accounting.evaluator.build_view_pairs import differences, protocol_pairs, with_moved_pairs
+from accounting.evaluator.build_view_pairs import (
+    by_law,
+    chosen_pairs,
+    ordered_pairs,
+    with_moved_pairs,
+)
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.change import Change, Repeated, every_change
@@ -134,7 +139,7 @@ class Protocol:
                 f"max_value = {top} has {top * (top + 1):,} ordered pairs; all pairs are evaluated "
                 f"up to max_value = {LARGEST_VALUE}, single pairs beyond"
             )
-        single = self._pairs_of(np.arange(top + 1))
+        single = self.pairs_of(ordered_pairs(top + 1))
         return with_moved_pairs(single, top) if self.configuration.dimension > 1 else single
 
     @property
@@ -153,11 +158,19 @@ class Protocol:
         noises[unit] = NoiseSum((*noises[unit].parts, geometric), p_ulps=8 + 4 * config.step)
         return tuple(noises)
 
-    def _pairs_of(self, inputs: IntArray) -> ViewPairs:
-        family = self.configuration.family
-        found = differences([family.sparse_columns[j] for j in inputs])
-        unit = family.atoms.index(UNIT)
-        base = protocol_pairs(self.noises, found, unit, self.configuration.step, inputs)
+    @cached_property
+    def laws(self) -> tuple[tuple[NoiseSum, ...], IntArray]:
+        """The distinct laws of ``noises``, and for every atom the index of its law; W, with the
+        geometric central part, is alone."""
+        return by_law(self.noises, self.configuration.family.atoms.index(UNIT))
+
+    def pairs_of(self, pairs: IntArray) -> ViewPairs:
+        """The pairs of views of the changes (j, k) within a coordinate that ``pairs`` lists, an
+        array of shape (n, 2)."""
+        family, (laws, law) = self.configuration.family, self.laws
+        unit = int(law[family.atoms.index(UNIT)])
+        step = self.configuration.step
+        base = chosen_pairs(laws, family.sparse_columns, pairs, unit, step, law)
         return replace(base, releases=self.releases)
 
     def delta(
@@ -225,7 +238,7 @@ class Protocol:
                 f"({change.before}, {change.after}) is not a change within one coordinate: give "
                 "two different values"
             )
-        part = self._pairs_of(np.array([change.before, change.after])).subset(np.array([0]))
+        part = self.pairs_of(np.array([[change.before, change.after]]))
         eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
         return self._of_pairs(part, [change], eps, accuracy, silent)
 

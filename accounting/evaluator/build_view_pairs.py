@@ -34,27 +34,60 @@ def ordered_pairs(columns: int) -> IntArray:
     return pairs
 
 
-def differences(columns: Sequence[dict[int, int]]) -> Differences:
-    """Differences c_j - c_k of all ordered pairs of sparse columns."""
-    from accounting.evaluator.kernels import column_differences
+@dataclass(frozen=True)
+class SparseColumns:
+    """Column j has the entries ``value[i]`` at ``atom[i]``, increasing, for
+    start[j] <= i < start[j + 1]."""
 
+    start: IntArray
+    atom: IntArray
+    value: IntArray
+
+    @staticmethod
+    def of(columns: Sequence[Mapping[int, int]]) -> SparseColumns:
+        entries = [sorted(column.items()) for column in columns]
+        start = np.concatenate([[0], np.cumsum([len(column) for column in entries])])
+        flat = np.array([item for column in entries for item in column], np.int64).reshape(-1, 2)
+        atom, value = np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
+        return SparseColumns(start.astype(np.int64), atom, value)
+
+    def differences(self, pairs: IntArray) -> Differences:
+        """Differences c_j - c_k for the rows (j, k) of ``pairs``."""
+        from accounting.evaluator.kernels import column_differences
+
+        start = np.empty(len(pairs) + 1, np.int64)
+        none = np.empty(0, np.int64)
+        rows = np.ascontiguousarray(pairs, np.int64)
+        n = column_differences(self.start, self.atom, self.value, rows, start, none, none)
+        _check_memory(n)
+        atom, shift = np.empty(n, np.int64), np.empty(n, np.int64)
+        if n:
+            column_differences(self.start, self.atom, self.value, rows, start, atom, shift)
+        return Differences(start, atom, shift)
+
+
+def differences(columns: Sequence[Mapping[int, int]], law: IntArray | None = None) -> Differences:
+    """Differences c_j - c_k of all ordered pairs of sparse columns; ``law`` as for
+    ``chosen_differences``."""
     if 2 * len(columns) * sum(map(len, columns)) > _MOST_ENTRIES:
         raise TooLarge(
             f"{len(columns):,} columns with {sum(map(len, columns)):,} entries that are not 0 have "
             "too many differences: take atoms that refer to fewer others, or evaluate fewer pairs"
         )
-    entries = [sorted(column.items()) for column in columns]
-    ptr = np.concatenate([[0], np.cumsum([len(column) for column in entries])]).astype(np.int64)
-    flat = np.array([item for column in entries for item in column], np.int64).reshape(-1, 2)
-    index, value = np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
-    start = np.empty(len(columns) * (len(columns) - 1) + 1, np.int64)
-    none = np.empty(0, np.int64)
-    n = column_differences(ptr, index, value, start, none, none)
-    _check_memory(n)
-    atom, shift = np.empty(n, np.int64), np.empty(n, np.int64)
-    if n:
-        column_differences(ptr, index, value, start, atom, shift)
-    return Differences(start, atom, shift)
+    return chosen_differences(columns, ordered_pairs(len(columns)), law)
+
+
+def chosen_differences(
+    columns: Sequence[Mapping[int, int]], pairs: IntArray, law: IntArray | None = None
+) -> Differences:
+    """Differences c_j - c_k of sparse columns, for the rows (j, k) of ``pairs``.
+
+    Atoms whose noises have the same law may share one entry of ``ViewPairs.noises``: ``law`` maps
+    the index of an atom to that of its law, and is the identity by default.  A pair may then shift
+    the same noise by the same amount more than once; these are independent factors.
+    """
+    found = SparseColumns.of(columns).differences(pairs)
+    return found if law is None else replace(found, atom=law[found.atom])
 
 
 def linear_query_pairs(noises: tuple[NoiseSum, ...], found: Differences) -> ViewPairs:
@@ -68,11 +101,39 @@ def protocol_pairs(
 ) -> ViewPairs:
     """Ordered pairs of ``inputs`` of the protocol (exact_view.md, Theorem 2).
 
-    ``noises[unit]`` is W, the noise of {-1, +1} with the geometric part of the central noise;
-    ``step`` is eps_central / max_value.
+    ``noises[unit]`` is W, the noise of {-1, +1} with the geometric part of the central noise, which
+    no other atom may share; ``step`` is eps_central / max_value.
     """
     pairs = inputs[ordered_pairs(len(inputs))]
     return _with_central(noises, found, unit, step, pairs[:, 0] - pairs[:, 1])
+
+
+def chosen_pairs(
+    noises: tuple[NoiseSum, ...],
+    columns: Sequence[Mapping[int, int]],
+    pairs: IntArray,
+    unit: int,
+    step: float,
+    law: IntArray | None = None,
+) -> ViewPairs:
+    """The pairs (j, k) of inputs that ``pairs`` lists, an array of shape (n, 2).
+
+    ``columns[j]`` is the column of the input j; ``noises``, ``unit`` and ``step`` are as for
+    ``protocol_pairs``, with ``noises`` and ``unit`` counted by law if ``law`` is given
+    (``chosen_differences``).
+    """
+    found = chosen_differences(columns, pairs, law)
+    return _with_central(noises, found, unit, step, pairs[:, 0] - pairs[:, 1])
+
+
+def by_law(noises: Sequence[NoiseSum], unit: int) -> tuple[tuple[NoiseSum, ...], IntArray]:
+    """The distinct laws of the noises of all atoms, and for every atom the index of its law.
+
+    The noise of the atom ``unit`` stays alone even if another one equals it.
+    """
+    known: dict[tuple[NoiseSum, bool], int] = {}
+    law = [known.setdefault((noise, i == unit), len(known)) for i, noise in enumerate(noises)]
+    return tuple(noise for noise, _ in known), np.array(law, np.int64)
 
 
 def shifted_pairs(

@@ -124,7 +124,8 @@ def _refined(
 
 def _largest_grid(view_pairs: ViewPairs) -> int:
     """The largest power of two whose spectra fit into the memory."""
-    room = MEMORY_LIMIT // (16 * (view_pairs.factor_count + 64))
+    shifts = 0 if view_pairs.central is None else len(view_pairs.central.shifts)
+    room = MEMORY_LIMIT // (16 * (view_pairs.factor_count + shifts + 64))
     largest = min(LARGEST_GRID, 1 << max(0, room.bit_length() - 1))
     if largest < 256:
         raise TooLarge(

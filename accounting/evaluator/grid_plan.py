@@ -227,8 +227,8 @@ class CoarseLosses:
             return CappedMoments(tilts, log_moment, cap, np.zeros(0), aside, 0.0)
         of_mixed = (
             central.log_average(log_moment[n_plain:], tilts),
-            central.largest(cap[n_plain:]),
-            central.average(aside[n_plain:, None], np.zeros(1))[:, 0],
+            central.largest(cap[n_plain:], -central.offsets) + central.mix[:, 0] * central.step,
+            central.sums(aside[n_plain:, None])[:, 0],
         )
         log_moment, mixed_cap, aside = (
             np.concatenate([of_rows[:n_plain], of_factors])

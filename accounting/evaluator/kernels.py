@@ -142,31 +142,6 @@ def tilted_rows(
 
 
 @kernel
-def mix_rows(
-    source: FloatArray,
-    take: IntArray,
-    roll: IntArray,
-    left: FloatArray,
-    right: FloatArray,
-    target: FloatArray,
-) -> None:
-    """target = sum_t left[t] roll(source[take[t]], roll[t]) + right[t] roll(.., roll[t] + 1)."""
-    n = target.size
-    target[:] = 0.0
-    for t in range(take.size):
-        row = source[take[t]]
-        a = left[t]
-        b = right[t]
-        k = roll[t] % n
-        # target[j] += a * row[j - k] + b * row[j - k - 1], indices modulo n, in two plain runs
-        target[k] += a * row[0] + b * row[n - 1]
-        for j in range(1, n - k):
-            target[k + j] += a * row[j] + b * row[j - 1]
-        for j in range(max(n - k, 1), n):
-            target[k + j - n] += a * row[j] + b * row[j - 1]
-
-
-@kernel
 def rfft_rows(
     rows: FloatArray,
     scale: FloatArray,
@@ -339,41 +314,36 @@ def add_up(start: IntArray, factor: IntArray, values: FloatArray, out: FloatArra
 
 @kernel
 def column_differences(
-    ptr: IntArray, index: IntArray, value: IntArray, start: IntArray, atom: IntArray, diff: IntArray
-) -> int:
-    """Sparse differences c_j - c_k of all ordered pairs j != k of columns, pair after pair.
+    ptr: IntArray, index: IntArray, value: IntArray, pairs: IntArray, start: IntArray,
+    atom: IntArray, diff: IntArray,
+) -> int:  # fmt: skip
+    """Sparse differences c_j - c_k of the columns of ``pairs``, rows (j, k), pair after pair.
 
     Column j has entries value[i] at index[i], increasing, for ptr[j] <= i < ptr[j+1].  The
     difference of pair q has entries diff[i] at atom[i] from i = start[q] on.  With empty ``atom``
     they are only counted.  Returns the number of entries.
     """
-    columns = ptr.size - 1
     fill = atom.size > 0
     n = 0
-    q = 0
-    for j in range(columns):
-        for k in range(columns):
-            if j == k:
-                continue
-            start[q] = n
-            q += 1
-            a = ptr[j]
-            b = ptr[k]
-            while a < ptr[j + 1] or b < ptr[k + 1]:
-                if b >= ptr[k + 1] or (a < ptr[j + 1] and index[a] < index[b]):
-                    where, d = index[a], value[a]
-                    a += 1
-                elif a >= ptr[j + 1] or index[b] < index[a]:
-                    where, d = index[b], -value[b]
-                    b += 1
-                else:
-                    where, d = index[a], value[a] - value[b]
-                    a += 1
-                    b += 1
-                if d != 0:
-                    if fill:
-                        atom[n] = where
-                        diff[n] = d
-                    n += 1
-    start[q] = n
+    for q in range(pairs.shape[0]):
+        start[q] = n
+        a, end_a = ptr[pairs[q, 0]], ptr[pairs[q, 0] + 1]
+        b, end_b = ptr[pairs[q, 1]], ptr[pairs[q, 1] + 1]
+        while a < end_a or b < end_b:
+            if b >= end_b or (a < end_a and index[a] < index[b]):
+                where, d = index[a], value[a]
+                a += 1
+            elif a >= end_a or index[b] < index[a]:
+                where, d = index[b], -value[b]
+                b += 1
+            else:
+                where, d = index[a], value[a] - value[b]
+                a += 1
+                b += 1
+            if d != 0:
+                if fill:
+                    atom[n] = where
+                    diff[n] = d
+                n += 1
+    start[pairs.shape[0]] = n
     return n

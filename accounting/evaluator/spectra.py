@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -13,11 +13,15 @@ from accounting.base.threads import in_chunks
 from accounting.evaluator import bounding_functions
 from accounting.evaluator.bounding_functions import LOWER, UPPER
 from accounting.evaluator.pair_error_terms import PairTerms
-from accounting.evaluator.tilted_losses import TiltedLosses
+from accounting.evaluator.tilted_losses import Offsets, TiltedLosses
 from accounting.evaluator.view_pairs import ViewPairs
 
 _BATCH = 64
 """Number of rows that one thread transforms at a time."""
+_FREQUENCIES = 128
+"""Number of frequencies at which one thread mixes at a time: what it needs fits into a cache."""
+_MIXING = 80
+"""Rounding errors of a mixture besides those of its additions, in units of 2^-53 (Lemma F8)."""
 _LARGEST_EXPONENT = 600
 """Largest exponent of e^{tilt * loss} next to eps for which a lower bound is tried."""
 
@@ -50,38 +54,125 @@ class Spectra:
         return view_pairs.totals(norm), view_pairs.totals(log_size)
 
 
-def transform(view_pairs: ViewPairs, tilted: TiltedLosses, pairs: IntArray) -> Spectra:
-    """Spectra of the factors that ``pairs`` use, each normalized to total mass one, or zero where a
-    factor has no row."""
-    from accounting.evaluator.kernels import largest_moduli, rfft_rows
+@dataclass(frozen=True)
+class RowSpectra:
+    """Spectra of rows, with bounds of the 2-norms of these and of the computed moduli."""
 
-    used = np.unique(view_pairs.factors_of(pairs)[1])
+    re: FloatArray
+    im: FloatArray
+    norm: FloatArray
+    modulus: FloatArray
+
+    @staticmethod
+    def of(rows: FloatArray, scale: FloatArray) -> RowSpectra:
+        """Each row times its scale."""
+        from accounting.evaluator.kernels import largest_moduli, rfft_rows
+
+        count, n = rows.shape
+        re, im = np.empty((2, count, n // 2 + 1))
+        norm, modulus = np.empty((2, count))
+        cos, sin = twiddles(n)
+
+        def work(a: int, b: int) -> None:
+            for begin in range(a, b, _BATCH):
+                s = slice(begin, min(begin + _BATCH, b))
+                norm[s] = np.linalg.norm(rows[s] * scale[s, None], axis=1) * (1 + 1e-9)
+                rfft_rows(rows[s], scale[s], cos, sin, re[s], im[s])
+                largest_moduli(re[s], im[s], modulus[s])
+
+        in_chunks(work, count, smallest=8)
+        return RowSpectra(re, im, norm, np.maximum(modulus, re[:, 0]))
+
+
+def plain_spectra(tilted: TiltedLosses, plain: IntArray) -> RowSpectra:
+    """Of plain factors, normalized to total mass one, or zero where a factor has no row."""
+    rows = tilted.rows[plain]
+    has_row = tilted.factors.log_moment[plain, 0] > -math.inf
+    return RowSpectra.of(rows, np.where(has_row, 1 / np.maximum(rows.sum(axis=1), 1e-290), 0.0))
+
+
+def shift_spectra(tilted: TiltedLosses) -> RowSpectra:
+    """Of the shifts of W, in their common unit."""
+    return RowSpectra.of(tilted.central_rows, np.ones(len(tilted.central_rows)))
+
+
+def transform(
+    view_pairs: ViewPairs,
+    tilted: TiltedLosses,
+    pairs: IntArray,
+    known: tuple[RowSpectra, RowSpectra] | None = None,
+) -> Spectra:
+    """Spectra of the factors that ``pairs`` use, each normalized to total mass one, or zero where a
+    factor has no row.  ``known`` are those of all plain factors and of the shifts of W."""
+    used, n_plain = np.unique(view_pairs.factors_of(pairs)[1]), len(view_pairs.plain)
+    mixed = used[used >= n_plain] - n_plain
+    if known is not None:
+        plain, shifts = known
+        used = np.concatenate([np.arange(n_plain), mixed + n_plain])
+    else:
+        plain = plain_spectra(tilted, used[used < n_plain])
+        shifts = shift_spectra(tilted) if len(mixed) else plain
     row_of = np.full(view_pairs.factor_count, -1, np.int64)
     row_of[used] = np.arange(len(used))
-    size = tilted.plan.size
-    width = size // 2 + 1
-    re, im = np.empty((len(used), width)), np.empty((len(used), width))
-    norm, modulus = np.empty(len(used)), np.empty(len(used))
-    has_row = tilted.factors.log_moment[used, 0] > -math.inf
+    size, n = tilted.plan.size, len(plain.re)
+    re, im = np.empty((2, len(used), size // 2 + 1))
+    re[:n], im[:n] = plain.re, plain.im
+    norm, modulus, products = np.ones(len(used)), np.ones(len(used)), np.zeros(len(used))
+    norm[:n], modulus[:n] = np.minimum(plain.norm, 1.0), plain.modulus
+    if len(mixed) and view_pairs.central is not None:
+        m = view_pairs.central.mix[mixed, 0]
+        norm[n:], modulus[n:] = _mix(tilted, mixed, shifts, re[n:], im[n:])
+        products[n:] = m + _MIXING
+    # Lemma F5: re[:, 0] is the sum of the row up to log2(N) additions, and bounds the exact moduli
+    log_size = np.log(np.maximum(modulus, 1.0))
+    log_size += (2 * math.log2(size) + 32 + products) * UNIT_ROUNDOFF
+    return Spectra(re, im, row_of, norm, log_size)
+
+
+def _mix(
+    tilted: TiltedLosses, mixed: IntArray, shifts: RowSpectra, re: FloatArray, im: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Fill ``re`` and ``im`` with the spectra of central factors (Lemma F8).
+
+    Returns bounds of their 2-norms, to which what mixing adds to the error of the transform is
+    added in its unit, and of their moduli.
+    """
+    from accounting.evaluator.kernels import largest_moduli
+    from accounting.evaluator.pairs.mixture_kernels import mixture_spectra, split_spectrum
+
+    assert tilted.central is not None
+    size, low = tilted.plan.size, int(tilted.central.shifts[0])
+    reach = low, int(tilted.central.shifts[-1])
+    part = replace(tilted.central, mix=tilted.central.mix[mixed], within=reach)
+    offsets = Offsets.of(part, tilted.plan.step, np.array([tilted.plan.tilt]))
+    scale, m = tilted.scale[mixed], part.mix[:, 0]
     cos, sin = twiddles(size)
+    width = size // 2 + 1
+    pieces = -(-width // _FREQUENCIES)
 
     def work(a: int, b: int) -> None:
-        for begin in range(a, b, _BATCH):
-            s = slice(begin, min(begin + _BATCH, b))
-            real = np.empty((s.stop - s.start, size))
-            for i, f in enumerate(used[s].tolist()):
-                real[i] = tilted.row(f)
-            total = real.sum(axis=1)
-            scale = np.where(has_row[s], 1 / np.maximum(total, 1e-290), 0.0)
-            norm[s] = np.linalg.norm(real * scale[:, None], axis=1) * (1 + 1e-9)
-            rfft_rows(real, scale, cos, sin, re[s], im[s])
-            largest_moduli(re[s], im[s], modulus[s])
+        for i in range(a, b):
+            s = slice(width * i // pieces, width * (i + 1) // pieces)
+            case, top = np.empty((2, 2, len(part.weights), s.stop - s.start))
+            split_spectrum(offsets.case_index, offsets.case, cos, sin, s.start, case)
+            split_spectrum(offsets.top_index, offsets.top, cos, sin, s.start, top)
+            w = np.stack([shifts.re[:, s], shifts.im[:, s]])
+            key = low, part.mix, part.order, part.weights
+            mixture_spectra(w, *key, case, top, scale, re[:, s], im[:, s])
 
-    in_chunks(work, len(used), smallest=8)
-    # Lemma F5: re[:, 0] is the sum of the row up to log2(N) additions, and bounds the exact moduli
-    modulus = np.maximum(modulus, np.maximum(re[:, 0], 1.0))
-    log_size = np.log(modulus) + (2 * math.log2(size) + 32) * UNIT_ROUNDOFF
-    return Spectra(re, im, row_of, np.minimum(norm, 1.0), log_size)
+    in_chunks(work, pieces)
+    norms = part.sums(shifts.norm[:, None], offsets.case_mass)[:, 0]
+    moment = tilted.central_moment
+    ratio = float((shifts.modulus[moment > 0] / moment[moment > 0]).max(initial=1.0))
+    modulus = np.empty(len(mixed))
+
+    def measure(a: int, b: int) -> None:
+        largest_moduli(re[a:b], im[a:b], modulus[a:b])
+
+    in_chunks(measure, len(mixed), smallest=64)
+    norm = norms * offsets.top_mass[m, 0] * scale * (1 + 1e-9)
+    norm += (m + _MIXING) * ratio * (1 + 1e-9) / (28 * math.log2(size))
+    return norm, np.maximum(modulus, re[:, 0])
 
 
 @cache

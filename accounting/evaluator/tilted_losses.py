@@ -1,14 +1,15 @@
 """Gridded and tilted losses of every factor (discretisation.md, sections 2 and 5).
 
 The loss of a factor is put on the grid, multiplied by e^{tilt * loss}, and wrapped modulo the size
-of the grid.  A central factor is a mixture of the rows of the shifts of W.
+of the grid.  A central factor is a mixture of the rows of the shifts of W; only its moments are
+computed here, and its spectrum is mixed from theirs (spectra.py).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -60,29 +61,20 @@ class Factors:
 
 @dataclass(frozen=True)
 class TiltedLosses:
-    """The tilted rows of the plain factors and of the shifts of W, with numbers per factor."""
+    """The tilted rows of the plain factors and of the shifts of W, with numbers per factor.
+
+    ``central_moment`` are the moments of the shifts of W at the plan's tilt, in the unit of
+    ``central_rows``; ``scale`` are the reciprocals of those of the central factors, 0 for those
+    without a row, in the units of ``central_rows`` and of ``Offsets``.
+    """
 
     plan: GridPlan
     rows: FloatArray
     central: CentralMixture | None
     central_rows: FloatArray
     factors: Factors
-
-    def row(self, factor: int) -> FloatArray:
-        """The tilted row of a factor; that of a central one is mixed from the shifts of W."""
-        from accounting.evaluator.kernels import mix_rows
-
-        if factor < len(self.rows) or self.central is None:
-            row: FloatArray = self.rows[factor]
-            return row
-        m, b = self.central.mix[factor - len(self.rows)].tolist()
-        tilt = np.array([self.plan.tilt])
-        index, left, right = _offset_weights(self.central, m, tilt, self.plan.step)
-        take = np.arange(m + 1) + (b - int(self.central.shifts[0]))
-        left, right = np.ascontiguousarray(left[:, 0]), np.ascontiguousarray(right[:, 0])
-        out = np.empty(self.plan.size)
-        mix_rows(self.central_rows, take, index, left, right, out)
-        return out
+    central_moment: FloatArray = field(default_factory=lambda: np.zeros(0))
+    scale: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -146,27 +138,46 @@ class _Shifted:
     last: IntArray
 
 
+@dataclass(frozen=True)
+class TiltedRows:
+    """The tilted rows of the plain factors and of the shifts of W, before these are mixed."""
+
+    plan: GridPlan
+    cells: _Cells
+    rows: FloatArray
+    plain: Factors
+    shifted: _Shifted | None
+
+    def mixed(self, central: CentralMixture | None) -> TiltedLosses:
+        """With the central factors, whose shifts must be those of the rows."""
+        if central is None or self.shifted is None or not len(central.mix):
+            none = np.zeros((0, self.plan.size))
+            return TiltedLosses(self.plan, self.rows, central, none, self.plain)
+        w, step = self.shifted, self.plan.step
+        found, scale = _central_factors(central, w, self.cells, step)
+        both = {
+            column.name: np.concatenate(
+                [getattr(part, column.name) for part in (self.plain, found)]
+            )
+            for column in fields(Factors)
+        }
+        factors = Factors(**both)
+        return TiltedLosses(self.plan, self.rows, central, w.rows, factors, w.moment[:, 0], scale)
+
+
 def tilt_factors(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedLosses:
     """Put the losses of all factors on the grid of the plan and tilt them."""
+    return tilt_rows(view_pairs, tables, plan).mixed(view_pairs.central)
+
+
+def tilt_rows(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedRows:
+    """Put the losses of all plain factors and of all shifts of W on the grid and tilt them."""
     cells = _Cells.of(view_pairs, plan)
-    plain = [group for group in view_pairs.shift_groups if group.central is None]
-    shifted = _tilt_shifts(tables, plain, cells, plan)
-    rows, central_rows = shifted.rows, np.empty((0, plan.size))
-    factors = _plain_factors(shifted)
-    for group in view_pairs.shift_groups[len(plain) :]:
-        assert group.central is not None
-        shifted = _tilt_shifts(tables, [group], cells, plan)
-        central_rows = shifted.rows
-        mixed = _central_factors(group.central, shifted, cells, plan.step)
-        factors = Factors(
-            **{
-                field.name: np.concatenate(
-                    [getattr(factors, field.name), getattr(mixed, field.name)]
-                )
-                for field in fields(Factors)
-            }
-        )
-    return TiltedLosses(plan, rows, view_pairs.central, central_rows, factors)
+    groups = view_pairs.shift_groups
+    plain = _tilt_shifts(tables, [part for part in groups if part.central is None], cells, plan)
+    mixed = [part for part in groups if part.central is not None]
+    shifted = _tilt_shifts(tables, mixed, cells, plan) if mixed else None
+    return TiltedRows(plan, cells, plain.rows, _plain_factors(plain), shifted)
 
 
 def _tilt_shifts(
@@ -180,12 +191,8 @@ def _tilt_shifts(
     if central:  # rows that are mixed need a common unit
         reference = np.full(len(last), last.max())
     n, step, first = len(last), plan.step, plan.first
-    rows, moment, aside = (
-        np.empty((n, plan.size)),
-        np.empty((n, len(cells.tilts))),
-        np.empty((n, 5)),
-    )
-    tail, error = np.empty(n), np.empty((n, 2))
+    rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
+    aside, tail, error = np.empty((n, 5)), np.empty(n), np.empty((n, 2))
     for group in groups:
         table, shifts = tables[group.noise], group.shifts
         place = np.arange(n) if central else group.factors
@@ -235,28 +242,76 @@ def _plain_factors(shifted: _Shifted) -> Factors:
 
 def _central_factors(
     central: CentralMixture, shifted: _Shifted, cells: _Cells, step: float
-) -> Factors:
-    """Every factor mixes shifts of W, whose rows have a common unit."""
-    log_moment, log_whole = _mix_moments(central, shifted, cells.tilts, step)
+) -> tuple[Factors, FloatArray]:
+    """Every factor mixes shifts of W, whose rows have a common unit.
+
+    Also ``TiltedLosses.scale``.
+    """
+    offsets, m = Offsets.of(central, step, cells.tilts), central.mix[:, 0]
+    total = central.sums(shifted.moment, offsets.case_mass) * offsets.top_mass[m]
+    below = central.sums(shifted.below[:, None], offsets.case_mass[:, :1])[:, 0]
+    lost = below * offsets.top_mass[m, 0] + (m + 1) * TINY
+    total[:, 1:] += (m[:, None] + 1) * TINY
+    empty = total[:, 0] < _SMALLEST_MOMENT
+    total[empty, 0] = 0.0
+    lost[empty] += 2 * _SMALLEST_MOMENT
+    log_unit = shifted.log_unit[0] + np.outer((offsets.top_index[m] + 2) * step, cells.tilts)
     aside = np.stack([shifted.capped, shifted.capped_q, shifted.unknown], axis=1)
-    capped, capped_q, unknown = central.average(aside, np.array([0.0, -1.0, 0.0])).T
-    m = central.mix[:, :1]
-    size = 2 * m + 16 * (cells.steepest + 1) * (central.step * m) + 64
-    eta, eta_others = (shifted.error[0] + 2e-12 + size * UNIT_ROUNDOFF).T
-    last = [
-        (shifted.last[at] + _split(central.offsets(m), step)[0]).max() + 1
-        for m, at in central.cases()
-    ]
-    return Factors(
-        log_moment=log_moment + shifted.log_unit[0],
-        log_whole=log_whole + shifted.log_unit[0, 0],
+    share = np.exp(np.outer(central.offsets, [0.0, 1.0, 0.0]))
+    capped, capped_q, unknown = central.sums(aside, share).T
+    size = 8 * m[:, None] + 64 * (cells.steepest + 1) * (central.step * m[:, None] + step) + 256
+    eta, eta_others = (shifted.error[0] + 4e-12 + size * UNIT_ROUNDOFF).T
+    last = central.largest(shifted.last.astype(float), offsets.case_index.astype(float))
+    with np.errstate(divide="ignore"):
+        log_moment = np.log(total) + log_unit
+        scale = np.where(empty, 0.0, 1 / total[:, 0])
+    factors = Factors(
+        log_moment=log_moment,
+        log_whole=np.log(total[:, 0] + lost) + log_unit[:, 0],
         capped=capped,
-        capped_q=capped_q,
+        capped_q=capped_q * np.exp(-central.step * m),
         unknown=unknown,
         eta=eta,
         eta_others=eta_others,
-        last=np.array(last),
+        last=last.astype(np.int64) + offsets.top_index[m] + 2,
     )
+    return factors, scale
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """The offset (m - 2i) * step of case i in two parts, each split between two grid points.
+
+    The part m * step lies between ``top_index[m]`` and the next point, with tilted masses
+    ``top[m]``, left and right, in units of e^{tilt * (top_index[m] + 1) * h} for a grid of step h;
+    the part -2i * step lies at ``case_index[i]`` with masses ``case[i]`` in units of e^{tilt * h}.
+    These masses are those of the first tilt; ``top_mass`` and ``case_mass`` are the sums of left
+    and right for every tilt.
+    """
+
+    top_index: IntArray
+    case_index: IntArray
+    top: FloatArray
+    case: FloatArray
+    top_mass: FloatArray
+    case_mass: FloatArray
+
+    @staticmethod
+    def of(central: CentralMixture, step: float, tilts: FloatArray) -> Offsets:
+        top_index, share = _split(central.offsets / 2, step)
+        left, right = (1 - share)[:, None] * np.exp(-step * tilts), share[:, None]
+        case_index, share = _split(-central.offsets, step)
+        tilted = np.exp(np.outer(case_index * step, tilts))
+        case_left = tilted * (1 - share)[:, None] * np.exp(-step * tilts)
+        case_right = tilted * share[:, None]
+        return Offsets(
+            top_index,
+            case_index,
+            top=np.stack([left[:, 0], right[:, 0]], axis=1),
+            case=np.stack([case_left[:, 0], case_right[:, 0]], axis=1),
+            top_mass=left + right,
+            case_mass=case_left + case_right,
+        )
 
 
 def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
@@ -264,38 +319,3 @@ def _split(offset: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
     index = np.floor(offset / step)
     d = np.clip(offset - index * step, 0.0, step)
     return index.astype(np.int64), np.minimum(np.expm1(-d) / math.expm1(-step), 1.0)
-
-
-def _offset_weights(
-    central: CentralMixture, m: int, tilts: FloatArray, step: float
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """For the offsets of m: grid index, and tilted weights of the left and the right neighbor,
-    both scaled by e^{-tilt * (index[0] + 1) * step}, the largest that occurs."""
-    index, share = _split(central.offsets(m), step)
-    right = central.weights(m)[:, None] * np.exp(np.outer((index - index[0]) * step, tilts))
-    share = share[:, None]
-    return index, right * (1 - share) * np.exp(-step * tilts), right * share
-
-
-def _mix_moments(
-    central: CentralMixture, shifted: _Shifted, tilts: FloatArray, step: float
-) -> tuple[FloatArray, FloatArray]:
-    """Log-moments of the gridded central factors, in the unit of the shifts; for the first tilt
-    also with what lies below the grid."""
-    log_moment, log_whole = np.empty((len(central.mix), len(tilts))), np.empty(len(central.mix))
-    known: dict[int, tuple[FloatArray, FloatArray]] = {}
-    for row, (m, cases) in enumerate(central.cases()):
-        if m not in known:
-            index, left, right = _offset_weights(central, m, tilts, step)
-            known[m] = left + right, (index[0] + 1) * step * tilts
-        weight, log_unit = known[m]
-        total = (weight * shifted.moment[cases]).sum(axis=0)
-        total[1:] += (m + 1) * TINY
-        if total[0] < _SMALLEST_MOMENT:
-            total[0] = 0.0
-        with np.errstate(divide="ignore"):
-            log_moment[row] = np.log(total) + log_unit
-        lost = weight[:, 0] @ shifted.below[cases] + (m + 1) * TINY
-        lost += 2 * _SMALLEST_MOMENT * (total[0] == 0)
-        log_whole[row] = math.log(total[0] + lost) + log_unit[0]
-    return log_moment, log_whole

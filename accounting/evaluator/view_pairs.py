@@ -9,7 +9,7 @@ hockey-stick divergence of every pair.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,32 +18,48 @@ import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.deadline import check_time
+from accounting.base.threads import in_chunks
 from accounting.model.noise import NoiseSum
 
 
 @dataclass(frozen=True)
 class CentralMixture:
-    """The central factors, rows (m, b) of ``mix``; all share the noise W and the offset step."""
+    """The central factors, rows (m, b) of ``mix``; all share the noise W and the offset step.
+
+    ``within`` are the smallest and the largest shift of W that are looked at, by default those that
+    some mixture uses.
+    """
 
     noise: int
     step: float
     mix: IntArray
+    within: tuple[int, int] | None = None
 
-    def weights(self, m: int) -> FloatArray:
-        """w_0..w_m, the probabilities of the m + 1 = |kappa| + 1 cases (Theorem 2)."""
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Row i is [w_i for 0 <= i < m, w_i for i = m], for i up to the largest m (Theorem 2)."""
         q = math.exp(-self.step)
-        w = (-math.expm1(-self.step)) / (1 + q) * np.exp(-self.step * np.arange(m + 1))
-        w[0] = 1 / (1 + q)
-        w[m] = math.exp(-self.step * m) / (1 + q)
-        return w if m else np.ones(1)
+        last = np.exp(-self.step * np.arange(int(self.mix[:, 0].max(initial=0)) + 1)) / (1 + q)
+        inner = -math.expm1(-self.step) * last
+        inner[0] = last[0]
+        last[0] = 1.0  # the only case of m = 0
+        return np.stack([inner, last], axis=1)
 
-    def offsets(self, m: int) -> FloatArray:
-        """(m - 2i) * step for i = 0..m."""
-        return np.asarray((m - 2 * np.arange(m + 1)) * self.step, np.float64)
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """2 i * step for i up to the largest m: the offset of case i is m * step minus that."""
+        return np.asarray(2 * np.arange(len(self.weights)) * self.step, np.float64)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The central factors by b, then by m."""
+        return np.lexsort(self.mix.T)
 
     @cached_property
     def shifts(self) -> IntArray:
-        """Every shift of W from the smallest to the largest that some mixture uses."""
+        """Every shift of W from the smallest to the largest."""
+        if self.within is not None:
+            return np.arange(self.within[0], self.within[1] + 1)
         if not len(self.mix):
             return np.zeros(0, np.int64)
         low = int(self.mix[:, 1].min())
@@ -53,43 +69,46 @@ class CentralMixture:
     def largest_offset(self) -> float:
         return self.step * int(self.mix[:, 0].max(initial=0))
 
-    def cases(self) -> Iterator[tuple[int, slice]]:
-        """For each central factor, m and the positions of its m + 1 cases in ``shifts``."""
-        low = int(self.shifts[0]) if len(self.mix) else 0
-        for m, b in self.mix.tolist():
-            check_time()
-            yield m, slice(b - low, b - low + m + 1)
+    def sums(self, values: FloatArray, share: FloatArray | None = None) -> FloatArray:
+        """Per central factor and column t: sum_i w_i share[i, t] values[case i, t].
 
-    def average(self, values: FloatArray, tilts: FloatArray) -> FloatArray:
-        """Per central factor and column t: sum_i w_i e^{tilts[t] * offset_i} values[case i, t].
-
-        ``values`` has one row per shift of W.
+        ``values`` has one row per shift of W; without ``share`` it is 1.
         """
+        from accounting.evaluator.pairs.mixture_kernels import mixture_sums
+
+        one = np.ones((len(self.weights), values.shape[1])) if share is None else share
+        inner, end = self.weights[:, :1] * one, self.weights[:, 1:] * one
         out = np.empty((len(self.mix), values.shape[1]))
-        known: dict[int, FloatArray] = {}
-        for row, (m, cases) in enumerate(self.cases()):
-            if m not in known:
-                known[m] = self.weights(m)[:, None] * np.exp(np.outer(self.offsets(m), tilts))
-            out[row] = (known[m] * values[cases]).sum(axis=0)
+        self._in_order(lambda order: mixture_sums(*self._key, order, inner, end, values, out))
         return out
 
     def log_average(self, log_values: FloatArray, tilts: FloatArray) -> FloatArray:
-        """The logarithm of ``average``, from logarithms of values, without overflow."""
+        """The logarithm of sum_i w_i e^{tilts[t] * offset_i} values[case i, t], per central factor
+        and column t."""
+        from accounting.evaluator.pairs.mixture_kernels import mixture_log_sums
+
+        share = -np.outer(self.offsets, tilts)
+        inner, end = (np.log(self.weights[:, [i]]) + share for i in (0, 1))
         out = np.empty((len(self.mix), log_values.shape[1]))
-        known: dict[int, FloatArray] = {}
-        for row, (m, cases) in enumerate(self.cases()):
-            if m not in known:
-                known[m] = np.log(self.weights(m))[:, None] + np.outer(self.offsets(m), tilts)
-            terms = known[m] + log_values[cases]
-            peak = terms.max(axis=0)
-            peak[peak == -math.inf] = 0.0
-            with np.errstate(divide="ignore"):
-                out[row] = peak + np.log(np.exp(terms - peak).sum(axis=0))
+        values = np.ascontiguousarray(log_values)
+        self._in_order(lambda order: mixture_log_sums(*self._key, order, inner, end, values, out))
+        return np.asarray(out + np.outer(self.mix[:, 0] * self.step, tilts))
+
+    def largest(self, values: FloatArray, added: FloatArray) -> FloatArray:
+        """Per central factor, the largest added[i] + value of case i; one value per shift of W."""
+        from accounting.evaluator.pairs.mixture_kernels import mixture_maxima
+
+        out = np.empty(len(self.mix))
+        self._in_order(lambda order: mixture_maxima(*self._key, order, added, values, out))
         return out
 
-    def largest(self, loss: FloatArray) -> FloatArray:
-        """Per central factor, the largest offset plus loss of a case; one loss per shift of W."""
-        return np.array([(loss[cases] + self.offsets(m)).max() for m, cases in self.cases()])
+    @property
+    def _key(self) -> tuple[int, IntArray]:
+        """The lowest shift, and the rows (m, b)."""
+        return int(self.shifts[0]) if len(self.shifts) else 0, self.mix
+
+    def _in_order(self, work: Callable[[IntArray], None]) -> None:
+        in_chunks(lambda a, b: work(self.order[a:b]), len(self.order), smallest=256)
 
 
 @dataclass(frozen=True)
@@ -134,7 +153,7 @@ class ViewPairs:
     def splits(self) -> IntArray:
         """Number of independent connect-the-dots splits of each factor."""
         counts = np.ones(self.factor_count, np.int64)
-        counts[len(self.plain) :] = 2
+        counts[len(self.plain) :] = 3
         return counts
 
     @cached_property
@@ -170,9 +189,10 @@ class ViewPairs:
         if self.central is not None:
             noise = self.noises[self.central.noise]
             of_shift = np.array([noise.largest_loss(int(t)) for t in self.central.shifts])
-            losses[len(self.plain) :] = self.central.largest(of_shift)
+            central = self.central.largest(of_shift, -self.central.offsets)
+            losses[len(self.plain) :] = central + self.central.mix[:, 0] * self.central.step
         longest = int(np.diff(self.start).max(initial=1))
-        error = (longest + 8) * UNIT_ROUNDOFF * self.totals(np.abs(losses))
+        error = (longest + 16) * UNIT_ROUNDOFF * self.totals(np.abs(losses))
         return self.totals(losses) + error
 
     def totals(self, values: FloatArray | IntArray) -> FloatArray:
@@ -201,7 +221,7 @@ class ViewPairs:
         n = len(self.plain)
         central = self.central
         if central is not None:
-            central = replace(central, mix=central.mix[used[used >= n] - n])
+            central = replace(central, mix=central.mix[used[used >= n] - n], within=None)
         return replace(
             self,
             plain=self.plain[used[used < n]],

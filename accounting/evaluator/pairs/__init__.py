@@ -1,0 +1,1 @@
+"""All pairs of a large protocol: mixtures by recurrence, blocks, and pairs that others cover."""
