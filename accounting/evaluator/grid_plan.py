@@ -7,7 +7,6 @@ derivation are rules of thumb.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +15,9 @@ from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.bounding_functions import log_peak
-from accounting.evaluator.noise_tables import NoiseTable
+from accounting.evaluator.noise_tables import NoiseTables
 from accounting.evaluator.view_pairs import ViewPairs
 
-Tables = Mapping[int, NoiseTable]
-"""Tables by the index of their noise."""
 COARSEST_STEP = 1 / 16
 """Largest step of a grid, in units of the loss: ``one_minus_exp`` is accurate up to there."""
 NEARLY_ZERO = 1e-300
@@ -39,8 +36,8 @@ _FINE = 64
 """Number of neighbouring cells whose weights e^{-tilt * loss} are tabulated together."""
 _SAMPLES = 1024
 """Number of outcomes of a long table that are looked at, roughly."""
-_FEWEST_SAMPLES, _FEWEST_ROWS = 200_000, 64
-"""Number of outcomes, and of rows of a histogram, that are worth a thread."""
+_FEWEST_ROWS = 64
+"""Number of rows that are worth a thread."""
 _TILTS, _RATIO, _FIRST_TILT = 16, 1.5, 0.1
 """Number and ratio of the steep tilts, and the first of them times the deviation of the loss."""
 _GENTLE_RATIO, _GENTLEST_TILT = 2.5, 0.05
@@ -133,21 +130,13 @@ class CoarseLosses:
     """
 
     def __init__(
-        self, view_pairs: ViewPairs, tables: Tables, eps: float, *, step_factor: float
+        self, view_pairs: ViewPairs, tables: NoiseTables, eps: float, *, step_factor: float
     ) -> None:
         from accounting.evaluator.compiled.planning_kernels import fill_powers
 
         self.view_pairs = view_pairs
-        n_plain = len(view_pairs.plain)
-        self.groups = [
-            (
-                group.noise,
-                group.shifts,
-                group.factors if group.central is None else n_plain + np.arange(len(group.shifts)),
-            )
-            for group in view_pairs.shift_groups
-        ]
-        self.row_count = sum(len(shifts) for _, shifts, _ in self.groups)
+        self.noise, self.shift = view_pairs.shifted_noises
+        self.row_count = len(self.shift)
         deviation, smallest, largest = self._extent(tables, eps)
         low = max(smallest, -(2 * eps + _REACH * deviation))
         reach = max(3.0, _REACH * deviation) / step_factor**0.6
@@ -172,24 +161,22 @@ class CoarseLosses:
         self.found = self._sample(tables, eps, self.step, first, self.cells)
 
     def _sample(
-        self, tables: Tables, eps: float, step: float, first: int, cells: FloatArray
+        self, tables: NoiseTables, eps: float, step: float, first: int, cells: FloatArray
     ) -> FloatArray:
         """Fill ``cells`` with a histogram of the loss of every row; the result has the columns of
         ``sample_losses``."""
         from accounting.evaluator.compiled.planning_kernels import sample_losses
 
-        out = np.empty((self.row_count, _LARGEST + 1))
-        for noise, shifts, place in self.groups:
-            mass, log_mass = tables[noise].mass, tables[noise].log_mass
-            grid = _SAMPLES // 4, max(1, len(mass) // _SAMPLES), eps + 5.0, step, first
+        table, out = tables.index[self.noise], np.empty((self.row_count, _LARGEST + 1))
 
-            def work(a: int, b: int) -> None:
-                sample_losses(mass, log_mass, shifts[a:b], place[a:b], *grid, cells, out)
+        def work(a: int, b: int) -> None:
+            rows = tables.start, table[a:b], self.shift[a:b], _SAMPLES, eps + 5.0, step, first
+            sample_losses(tables.mass, tables.log_mass, *rows, cells[a:b], out[a:b])
 
-            in_chunks(work, len(shifts), smallest=_FEWEST_SAMPLES // min(len(mass), _SAMPLES))
+        in_chunks(work, self.row_count, smallest=_FEWEST_ROWS)
         return out
 
-    def _extent(self, tables: Tables, eps: float) -> tuple[float, float, float]:
+    def _extent(self, tables: NoiseTables, eps: float) -> tuple[float, float, float]:
         """About the standard deviation of the loss of the widest pair, without central offsets,
         and the smallest and the largest finite loss of a factor."""
         view_pairs, n_plain = self.view_pairs, len(self.view_pairs.plain)

@@ -66,7 +66,7 @@ class RowSpectra:
     @staticmethod
     def of(rows: FloatArray, scale: FloatArray) -> RowSpectra:
         """Each row times its scale."""
-        from accounting.evaluator.kernels import largest_moduli, rfft_rows
+        from accounting.evaluator.kernels import largest_moduli, rfft_rows, row_norms
 
         count, n = rows.shape
         re, im = np.empty((2, count, n // 2 + 1))
@@ -76,12 +76,12 @@ class RowSpectra:
         def work(a: int, b: int) -> None:
             for begin in range(a, b, _BATCH):
                 s = slice(begin, min(begin + _BATCH, b))
-                norm[s] = np.linalg.norm(rows[s] * scale[s, None], axis=1) * (1 + 1e-9)
+                row_norms(rows[s], scale[s], norm[s])
                 rfft_rows(rows[s], scale[s], cos, sin, re[s], im[s])
                 largest_moduli(re[s], im[s], modulus[s])
 
         in_chunks(work, count, smallest=8)
-        return RowSpectra(re, im, norm, np.maximum(modulus, re[:, 0]))
+        return RowSpectra(re, im, norm * (1 + 1e-9), np.maximum(modulus, re[:, 0]))
 
 
 def plain_spectra(tilted: TiltedLosses, plain: IntArray) -> RowSpectra:
@@ -104,7 +104,9 @@ def transform(
 ) -> Spectra:
     """Spectra of the factors that ``pairs`` use, each normalized to total mass one, or zero where a
     factor has no row.  ``known`` are those of all plain factors and of the shifts of W."""
-    used, n_plain = np.unique(view_pairs.factors_of(pairs)[1]), len(view_pairs.plain)
+    used, n_plain = np.arange(view_pairs.factor_count), len(view_pairs.plain)
+    if len(pairs) < view_pairs.pair_count:
+        used = np.unique(view_pairs.factors_of(pairs)[1])
     mixed = used[used >= n_plain] - n_plain
     if known is not None:
         plain, shifts = known
@@ -115,8 +117,10 @@ def transform(
     row_of = np.full(view_pairs.factor_count, -1, np.int64)
     row_of[used] = np.arange(len(used))
     size, n = tilted.plan.size, len(plain.re)
-    re, im = np.empty((2, len(used), size // 2 + 1))
-    re[:n], im[:n] = plain.re, plain.im
+    re, im = plain.re, plain.im
+    if len(mixed):
+        re, im = np.empty((2, len(used), size // 2 + 1))
+        re[:n], im[:n] = plain.re, plain.im
     norm, modulus, products = np.ones(len(used)), np.ones(len(used)), np.zeros(len(used))
     norm[:n], modulus[:n] = np.minimum(plain.norm, 1.0), plain.modulus
     if len(mixed) and view_pairs.central is not None:
@@ -195,7 +199,7 @@ class _BoundingSpectra:
 
     @staticmethod
     def of(terms: PairTerms) -> _BoundingSpectra:
-        from accounting.evaluator.kernels import rfft_rows
+        from accounting.evaluator.kernels import rfft_rows, row_norms
 
         plan, n = terms.plan, terms.plan.size
         splits, kind = terms.splits[:1], np.zeros(len(terms.splits), np.int64)
@@ -218,11 +222,12 @@ class _BoundingSpectra:
             )
         supremum = math.exp(bounding_functions.log_peak(plan.tilt))
         peak = np.maximum(np.abs(functions).max(axis=1), supremum)
-        norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
+        norm, weight = np.empty(len(functions)), np.full(len(functions), 2.0 / n)
+        row_norms(functions, 1 / peak, norm)
+        norm *= peak * (1 + 1e-9)
         re, im = np.empty((2, len(functions), n // 2 + 1))
-        rfft_rows(functions, np.ones(len(functions)), *twiddles(n), re, im)
+        rfft_rows(functions, weight, *twiddles(n), re, im)
         for spectrum in (re, im):
-            spectrum *= 2.0 / n
             spectrum[:, 0] *= 0.5
             spectrum[:, -1] *= 0.5
         return _BoundingSpectra(kind, re, im, peak, norm)

@@ -8,7 +8,6 @@ computed here, and its spectrum is mixed from theirs (spectra.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
@@ -17,9 +16,9 @@ import numpy as np
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
-from accounting.evaluator.grid_plan import GridPlan, Tables
-from accounting.evaluator.noise_tables import NoiseTable
-from accounting.evaluator.view_pairs import CentralMixture, ShiftGroup, ViewPairs
+from accounting.evaluator.grid_plan import GridPlan
+from accounting.evaluator.noise_tables import NoiseTables
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 
 LARGEST_GRID = 1 << 22
 """Largest number of grid points, and largest index of a grid point of one factor."""
@@ -111,14 +110,15 @@ class _Cells:
         """The plan's tilt, and the largest magnitude of the others."""
         return np.array([self.tilts[0], np.abs(self.tilts[1:]).max(initial=0.0)])
 
-    def errors(self, table: NoiseTable, plan: GridPlan) -> FloatArray:
+    def errors(self, tables: NoiseTables, table: IntArray, plan: GridPlan) -> FloatArray:
         """Relative errors of rows and moments at the tilts ``steepest`` (Lemma F3)."""
         count = self.decay.shape[1]
         highest = abs(plan.first + count - 1)
-        error = table.relative_error + table.loss_error + 2e-12
-        size = 3 * len(table.mass) + 2 * count + 100 + 8 * max(-plan.first, highest) * plan.step
+        size = 3 * np.diff(tables.start) + 2 * count + 100
         exponent = np.minimum(self.steepest * (count + highest) * plan.step, 1500.0)
-        return np.asarray(error + (size + 12 * exponent) * UNIT_ROUNDOFF)
+        exponent = 12 * exponent + 8 * max(-plan.first, highest) * plan.step
+        error = tables.relative_error + tables.loss_error + 2e-12 + size * UNIT_ROUNDOFF
+        return np.asarray(error[table][:, None] + exponent * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True)
@@ -165,44 +165,48 @@ class TiltedRows:
         return TiltedLosses(self.plan, self.rows, central, w.rows, factors, w.moment[:, 0], scale)
 
 
-def tilt_factors(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedLosses:
+def tilt_factors(view_pairs: ViewPairs, tables: NoiseTables, plan: GridPlan) -> TiltedLosses:
     """Put the losses of all factors on the grid of the plan and tilt them."""
     return tilt_rows(view_pairs, tables, plan).mixed(view_pairs.central)
 
 
-def tilt_rows(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedRows:
+def tilt_rows(view_pairs: ViewPairs, tables: NoiseTables, plan: GridPlan) -> TiltedRows:
     """Put the losses of all plain factors and of all shifts of W on the grid and tilt them."""
     cells = _Cells.of(view_pairs, plan)
-    groups = view_pairs.shift_groups
-    plain = _tilt_shifts(tables, [part for part in groups if part.central is None], cells, plan)
-    mixed = [part for part in groups if part.central is not None]
-    shifted = _tilt_shifts(tables, mixed, cells, plan) if mixed else None
+    n, (noise, shift) = len(view_pairs.plain), view_pairs.shifted_noises
+    table = tables.index[noise]
+    plain = _tilt_shifts(tables, table[:n], shift[:n], cells.last, cells.last, cells, plan)
+    shifted = None
+    if len(shift) > n:  # rows that are mixed need a common unit
+        last, unit = cells.central_last, np.full(len(shift) - n, cells.central_last.max())
+        shifted = _tilt_shifts(tables, table[n:], shift[n:], last, unit, cells, plan)
     return TiltedRows(plan, cells, plain.rows, _plain_factors(plain), shifted)
 
 
 def _tilt_shifts(
-    tables: Tables, groups: Sequence[ShiftGroup], cells: _Cells, plan: GridPlan
+    tables: NoiseTables,
+    table: IntArray,
+    shift: IntArray,
+    last: IntArray,
+    reference: IntArray,
+    cells: _Cells,
+    plan: GridPlan,
 ) -> _Shifted:
-    """Put the losses of all plain factors, or of the shifts of W, on the grid and tilt them."""
+    """Put the loss of every shifted table on the grid up to ``last`` and tilt it in the unit of
+    the grid point ``reference``."""
     from accounting.evaluator.kernels import tilted_rows
 
-    central = any(group.central is not None for group in groups)
-    reference = last = cells.central_last if central else cells.last
-    if central:  # rows that are mixed need a common unit
-        reference = np.full(len(last), last.max())
     n, step, first = len(last), plan.step, plan.first
     rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
-    aside, tail, error = np.empty((n, 5)), np.empty(n), np.empty((n, 2))
-    for group in groups:
-        table, shifts = tables[group.noise], group.shifts
-        place = np.arange(n) if central else group.factors
-        tail[place], error[place] = table.tail, cells.errors(table, plan)
+    aside = np.empty((n, 5))
 
-        def work(a: int, b: int) -> None:
-            grid = place[a:b], last, reference, step, first, cells.decay
-            tilted_rows(table.mass, table.log_mass, shifts[a:b], *grid, rows, moment, aside)
+    def work(a: int, b: int) -> None:
+        s = slice(a, b)
+        grid = last[s], reference[s], step, first, cells.decay, rows[s], moment[s], aside[s]
+        tilted_rows(tables.mass, tables.log_mass, tables.start, table[s], shift[s], *grid)
 
-        in_chunks(work, len(shifts), smallest=max(1, _FEWEST_OUTCOMES // len(table.mass)))
+    length = len(tables.mass) // (len(tables.start) - 1)
+    in_chunks(work, n, smallest=max(1, _FEWEST_OUTCOMES // length))
     # Underflow loses less than 2^-1021 in the unit of the row.  That is added to ``below``, and to
     # the moments of the other tilts, which serve as upper bounds.
     moment[:, 1:] += TINY
@@ -217,8 +221,8 @@ def _tilt_shifts(
         below=below_grid * floor + np.where(empty, 2 * _SMALLEST_MOMENT, TINY),
         capped=infinite + capped,
         capped_q=capped_q,
-        unknown=unknown + tail,
-        error=error,
+        unknown=unknown + tables.tail[table],
+        error=cells.errors(tables, table, plan),
         last=last,
     )
 

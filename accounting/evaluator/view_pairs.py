@@ -179,6 +179,15 @@ class ViewPairs:
             groups.append(ShiftGroup(self.central.noise, self.central.shifts, ids, self.central))
         return groups
 
+    @property
+    def shifted_noises(self) -> tuple[IntArray, IntArray]:
+        """Noise and shift of every plain factor, and after them of every shift of W."""
+        if self.central is None or not len(self.central.mix):
+            return self.plain[:, 0], self.plain[:, 1]
+        shifts = self.central.shifts
+        noise = np.full(len(shifts), self.central.noise)
+        return np.append(self.plain[:, 0], noise), np.append(self.plain[:, 1], shifts)
+
     @cached_property
     def largest_loss(self) -> FloatArray:
         """Per pair, an upper bound of the loss; infinite when some outcome gives the input away."""

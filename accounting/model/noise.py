@@ -117,15 +117,15 @@ class NoiseSum:
 
     def length(self, tail: float) -> int:
         """A table length beyond which at most about ``tail`` is left."""
-        best, log_tail = math.inf, math.log(tail)
-        n = self.mean - log_tail * math.sqrt(self.variance)
+        log_tail, scale = math.log(tail), 1 / (1 - max(part.p for part in self.parts))
+        guess = self.mean + math.sqrt(-2 * log_tail * self.variance) - 0.75 * log_tail * scale
         for _ in range(_LENGTH_STEPS):  # the length for the t that is best for the last one
-            log_t, log_moment = self._chernoff(n)
+            log_t, log_moment = self._chernoff(guess)
             n = max((log_moment - log_tail) / log_t, 1.0)
-            if not n < 0.999 * best:
+            if abs(n - guess) < 0.02 * n:
                 break
-            best = n
-        return max(2, math.ceil(min(best, n)) + 1)
+            guess = n
+        return max(2, math.ceil(n) + 1)
 
     def largest_loss(self, shift: int) -> float:
         """An upper bound on sup_z log f(z) - log f(z + shift) (exact_view.md, Lemma 5).

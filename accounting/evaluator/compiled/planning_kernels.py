@@ -12,30 +12,33 @@ from accounting.base.jit import kernel
 
 @kernel
 def sample_losses(
-    mass: FloatArray,
-    log_mass: FloatArray,
+    all_mass: FloatArray,
+    all_log_mass: FloatArray,
+    start: IntArray,
+    table: IntArray,
     shift: IntArray,
-    place: IntArray,
-    dense: int,
-    stride: int,
+    samples: int,
     clip: float,
     step: float,
     first: int,
     cells: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Histograms of the loss of every shift, rounded to the nearest multiple of ``step``.
+    """Histograms of the loss of every shifted table, rounded to the nearest multiple of ``step``.
 
-    The row of shift[i] is place[i].  After the first ``dense`` outcomes only every ``stride``-th is
-    used, with that weight.  A row of ``out`` is [mass at +infinity, P-mass above the grid, Q-mass
-    of that, mean and variance of the loss clipped to [-clip, clip], smallest and largest finite
-    loss].  With empty ``cells`` there is no histogram.
+    Table t begins at start[t].  About ``samples`` outcomes of it are used, with weights: the first
+    ones all, later ones at equal distances.  A row of ``out`` is [mass at +infinity, P-mass above
+    the grid, Q-mass of that, mean and variance of the loss clipped to [-clip, clip], smallest and
+    largest finite loss].  With empty ``cells`` there is no histogram.
     """
-    n = mass.size
     width = cells.shape[1]
-    for index in range(shift.size):
-        row = place[index]
-        a = shift[index]
+    dense = samples // 4
+    for row in range(shift.size):
+        mass = all_mass[start[table[row]] : start[table[row] + 1]]
+        log_mass = all_log_mass[start[table[row]] : start[table[row] + 1]]
+        n = mass.size
+        stride = max(1, n // samples)
+        a = shift[row]
         out[row, :] = 0.0
         if width:
             cells[row, :] = 0.0
