@@ -27,8 +27,11 @@ def log_peak(tilt: float) -> float:
 
 def upper(loss: FloatArray, eps: float, tilt: float) -> FloatArray:
     """e^{-tilt (loss - eps)} (1 - e^{eps - loss})_+."""
-    d = np.maximum(loss - eps, 0.0)
-    return np.exp(-tilt * d) * -np.expm1(-d)
+    values = np.zeros(len(loss))
+    above = np.flatnonzero(loss > eps)
+    d = loss[above] - eps
+    values[above] = np.exp(-tilt * d) * -np.expm1(-d)
+    return values
 
 
 def split_variance(splits: int, step: float) -> float:
