@@ -16,6 +16,7 @@ from accounting.model.configuration import Configuration as Configuration
 from accounting.model.configuration import Proposal as Proposal
 from accounting.model.configuration import load as load
 from accounting.model.configuration import loads as loads
+from accounting.model.delta import Delta as Delta
 from accounting.model.family import Family as Family
 from accounting.model.family import greedy as greedy
 from accounting.model.family import halves as halves
@@ -32,7 +33,6 @@ from accounting.model.proof import Proof as Proof
 from accounting.model.question import Question as Question
 from accounting.proof.prove import prove as prove
 from accounting.proof.satisfied_eps import satisfied_eps as satisfied_eps
-from accounting.protocol import Delta as Delta
 from accounting.protocol import Protocol as Protocol
 
 __version__: str

@@ -13,65 +13,37 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.bisection import arithmetic_mean, bisection
+from accounting.base.arrays import IntArray
 from accounting.base.enclosure import Enclosure, monotone
 from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
 from accounting.composition.any_sequence import sequence_bounds
+from accounting.composition.eps_search import eps_around
 from accounting.evaluator.build_view_pairs import (
+    SparseColumns,
     by_law,
-    chosen_pairs,
     ordered_pairs,
     with_moved_pairs,
 )
 from accounting.evaluator.evaluate import evaluate
+from accounting.evaluator.pairs.all_pairs import AllBounds, bound_all, refined
+from accounting.evaluator.pairs.blocks import InputPairs
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.change import Change, Repeated, every_change
+from accounting.model.change import Change, EveryChange, Repeated, every_change
 from accounting.model.configuration import Configuration
+from accounting.model.delta import Delta
 from accounting.model.family import UNIT
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES
 
-_LARGEST_EPS, _LARGEST_EPS_OF_ANY = 500.0, 1e4
-"""Largest eps that ``epsilon`` tries, for one repeated change and for arbitrary sequences."""
-
-
-@dataclass(frozen=True)
-class Delta:
-    """The divergence at one eps, of the worst change and of every change.
-
-    Attributes:
-        eps: The eps of the bounds.
-        enclosure: Bounds of the largest divergence.
-        worst_change: Attains ``enclosure.lower``; no change exceeds ``enclosure.upper``.
-        exact: False for a family with more atoms than values: then only upper bounds mean anything.
-        met: Whether the gap that was asked for was reached.
-        changes: The changes that were evaluated; empty where the changes in several releases may
-            differ.
-        lower: Lower bound of every change.
-        upper: Upper bound of every change.
-        worst_sequence: Where the changes in several releases may differ, the fixed sequence that
-            attains ``enclosure.lower``.
-    """
-
-    eps: float
-    enclosure: Enclosure
-    worst_change: Change
-    exact: bool
-    met: bool
-    changes: Sequence[Change]
-    lower: FloatArray
-    upper: FloatArray
-    worst_sequence: tuple[Repeated, ...] = ()
-
-    def __str__(self) -> str:
-        return f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change}"
-
-    def __repr__(self) -> str:
-        return f"<Delta: {self}>"
+_AT_ONCE = 1 << 17
+"""Largest number of changes that are evaluated at once; more, in blocks."""
+_NEAR_WORST = 64
+"""Number of changes of which ``delta_near`` takes the worst."""
+_LARGEST_EPS = 500.0
+"""Largest eps that ``epsilon`` tries for one repeated change."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +105,21 @@ class Protocol:
     @cached_property
     def view_pairs(self) -> ViewPairs:
         """The pairs of views of all changes."""
+        self._check_size()
+        top = self.configuration.max_value
+        single = self.pairs_of(ordered_pairs(top + 1))
+        return with_moved_pairs(single, top) if self.configuration.dimension > 1 else single
+
+    def _check_size(self) -> None:
         top = self.configuration.max_value
         if top > LARGEST_VALUE:
             raise TooLarge(
                 f"max_value = {top} has {top * (top + 1):,} ordered pairs; all pairs are evaluated "
                 f"up to max_value = {LARGEST_VALUE}, single pairs beyond"
             )
-        single = self.pairs_of(ordered_pairs(top + 1))
-        return with_moved_pairs(single, top) if self.configuration.dimension > 1 else single
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> EveryChange:
         """What one user can change, in the order of ``view_pairs``."""
         config = self.configuration
         return every_change(max_value=config.max_value, dimension=config.dimension)
@@ -164,14 +140,23 @@ class Protocol:
         geometric central part, is alone."""
         return by_law(self.noises, self.configuration.family.atoms.index(UNIT))
 
+    @cached_property
+    def input_pairs(self) -> InputPairs:
+        """All changes within a coordinate, for evaluations block by block."""
+        family, (laws, law) = self.configuration.family, self.laws
+        columns = SparseColumns.of(family.sparse_columns)
+        unit = family.atoms.index(UNIT)
+        return InputPairs(laws, columns, law, unit, self.configuration.step, self.releases)
+
     def pairs_of(self, pairs: IntArray) -> ViewPairs:
         """The pairs of views of the changes (j, k) within a coordinate that ``pairs`` lists, an
         array of shape (n, 2)."""
-        family, (laws, law) = self.configuration.family, self.laws
-        unit = int(law[family.atoms.index(UNIT)])
-        step = self.configuration.step
-        base = chosen_pairs(laws, family.sparse_columns, pairs, unit, step, law)
-        return replace(base, releases=self.releases)
+        return self.input_pairs.chosen(pairs)
+
+    @property
+    def _in_blocks(self) -> bool:
+        """Whether there are too many changes to evaluate all at once."""
+        return self.configuration.dimension == 1 and self.input_pairs.pair_count > _AT_ONCE
 
     def delta(
         self,
@@ -201,7 +186,36 @@ class Protocol:
         eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
         if self.any_sequence:
             return self._of_any_sequence(eps, accuracy, progress)
+        if self._in_blocks:
+            self._check_size()
+            found = bound_all(self.input_pairs, eps, gap=gap, absolute=absolute, progress=progress)
+            return self._delta_of(found, self.changes, eps, accuracy)
         return self._of_pairs(self.view_pairs, self.changes, eps, accuracy, progress)
+
+    def refined(
+        self, known: Delta, *, gap: float, absolute: float = 0.0, progress: Progress = silent
+    ) -> Delta:
+        """``delta`` at the same eps with a smaller gap; of many changes, only those that may be the
+        worst are evaluated again."""
+        if self.any_sequence or not self._in_blocks:
+            return self.delta(known.eps, gap=gap, absolute=absolute, progress=progress)
+        bounds = AllBounds(known.lower, known.upper, known.compared)
+        found = refined(
+            self.input_pairs, bounds, known.eps, gap=gap, absolute=absolute, progress=progress
+        )
+        return self._delta_of(found, self.changes, known.eps, _Accuracy(gap, absolute))
+
+    def delta_near(
+        self, worst: Delta, *, gap: float, absolute: float = 0.0, progress: Progress = silent
+    ) -> Delta:
+        """delta at the same eps of the changes that are worst in ``worst``, found for other noise;
+        of few changes, all.  Its lower bound is one for all changes, its upper bound is not."""
+        if self.any_sequence or not self._in_blocks:
+            return self.delta(worst.eps, gap=gap, absolute=absolute, progress=progress)
+        order = np.lexsort((-worst.upper, -worst.lower))[:_NEAR_WORST]
+        changes = [worst.changes[int(q)] for q in order]
+        part, accuracy = self.pairs_of(self.input_pairs.at(order)), _Accuracy(gap, absolute)
+        return self._of_pairs(part, changes, worst.eps, accuracy, progress)
 
     def delta_of(
         self, change: Change, eps: float, *, gap: float = 0.01, absolute: float = 0.0
@@ -271,6 +285,11 @@ class Protocol:
         found = evaluate(
             view_pairs, eps, gap=accuracy.gap, absolute=accuracy.absolute, progress=progress
         )
+        return self._delta_of(AllBounds(found.lower, found.upper), changes, eps, accuracy)
+
+    def _delta_of(
+        self, found: AllBounds, changes: Sequence[Change], eps: float, accuracy: _Accuracy
+    ) -> Delta:
         exact = self.configuration.family.exact
         lower = found.lower if exact else np.zeros_like(found.lower)
         worst = int(np.argmax(lower if exact else found.upper))
@@ -284,6 +303,7 @@ class Protocol:
             changes=changes,
             lower=lower,
             upper=found.upper,
+            compared=found.compared,
         )
 
     def profile(
@@ -345,7 +365,14 @@ class Protocol:
             elif found.enclosure.lower > delta:
                 low = trial
             elif self.any_sequence:
-                return self._epsilon_around(trial, delta, gap, progress, low=low, high=high)
+                return eps_around(
+                    trial,
+                    lambda eps: self.delta(eps, gap=0.01, progress=progress).enclosure,
+                    delta,
+                    gap=gap,
+                    low=low,
+                    high=high,
+                )
             elif inner > 1e-6:
                 inner /= 8
                 continue
@@ -366,47 +393,3 @@ class Protocol:
             f"no eps up to {low!r} has delta <= {delta!r}: some outcome gives the input away with "
             "a larger probability; add noise to the atoms with negative shifts"
         )
-
-    def _epsilon_around(
-        self,
-        between: float,
-        delta: float,
-        gap: float,
-        progress: Progress,
-        *,
-        low: float,
-        high: float | None,
-    ) -> Enclosure:
-        """The eps of any sequence, where the bounds at ``between`` contain delta.
-
-        Search upwards from ``between`` for where the upper bound falls to delta, and downwards for
-        where the lower bound exceeds it; ``low`` and ``high`` are known ends.
-        """
-
-        def bounds(eps: float) -> Enclosure:
-            return self.delta(eps, gap=0.01, progress=progress).enclosure
-
-        top = high if high is not None else 2 * between
-        while bounds(top).upper > delta:
-            if top > _LARGEST_EPS_OF_ANY:
-                raise Undecided(f"no eps up to {top!r} has delta <= {delta!r}")
-            top *= 2
-
-        def narrow(below: float, above: float) -> bool:
-            return above - below <= gap * max(above, 1.0) / 4
-
-        _, last = bisection(
-            lambda eps: bounds(eps).upper <= delta,
-            between,
-            top,
-            mean=arithmetic_mean,
-            narrow=narrow,
-        )
-        begin, _ = bisection(
-            lambda eps: not bounds(eps).lower > delta,
-            low,
-            between,
-            mean=arithmetic_mean,
-            narrow=narrow,
-        )
-        return Enclosure(begin, last)

@@ -53,17 +53,23 @@ class SparseColumns:
 
     def differences(self, pairs: IntArray) -> Differences:
         """Differences c_j - c_k for the rows (j, k) of ``pairs``."""
-        from accounting.evaluator.kernels import column_differences
+        from accounting.evaluator.pairs.block_kernels import column_differences
 
         start = np.empty(len(pairs) + 1, np.int64)
         none = np.empty(0, np.int64)
-        rows = np.ascontiguousarray(pairs, np.int64)
-        n = column_differences(self.start, self.atom, self.value, rows, start, none, none)
+        key = self.start, self.atom, self.value, np.ascontiguousarray(pairs, np.int64)
+        scratch = self.scratch()
+        n = column_differences(*key, *scratch, start, none, none)
         _check_memory(n)
         atom, shift = np.empty(n, np.int64), np.empty(n, np.int64)
         if n:
-            column_differences(self.start, self.atom, self.value, rows, start, atom, shift)
+            column_differences(*key, *scratch, start, atom, shift)
         return Differences(start, atom, shift)
+
+    def scratch(self) -> tuple[IntArray, IntArray]:
+        """Room for the difference of two columns."""
+        longest = 2 * int(np.diff(self.start).max(initial=0)) + 1
+        return np.empty(longest, np.int64), np.empty(longest, np.int64)
 
 
 def differences(columns: Sequence[Mapping[int, int]], law: IntArray | None = None) -> Differences:
@@ -78,7 +84,9 @@ def differences(columns: Sequence[Mapping[int, int]], law: IntArray | None = Non
 
 
 def chosen_differences(
-    columns: Sequence[Mapping[int, int]], pairs: IntArray, law: IntArray | None = None
+    columns: Sequence[Mapping[int, int]] | SparseColumns,
+    pairs: IntArray,
+    law: IntArray | None = None,
 ) -> Differences:
     """Differences c_j - c_k of sparse columns, for the rows (j, k) of ``pairs``.
 
@@ -86,7 +94,8 @@ def chosen_differences(
     the index of an atom to that of its law, and is the identity by default.  A pair may then shift
     the same noise by the same amount more than once; these are independent factors.
     """
-    found = SparseColumns.of(columns).differences(pairs)
+    sparse = columns if isinstance(columns, SparseColumns) else SparseColumns.of(columns)
+    found = sparse.differences(pairs)
     return found if law is None else replace(found, atom=law[found.atom])
 
 
@@ -110,7 +119,7 @@ def protocol_pairs(
 
 def chosen_pairs(
     noises: tuple[NoiseSum, ...],
-    columns: Sequence[Mapping[int, int]],
+    columns: Sequence[Mapping[int, int]] | SparseColumns,
     pairs: IntArray,
     unit: int,
     step: float,

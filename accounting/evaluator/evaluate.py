@@ -52,7 +52,7 @@ _STEP_RATIO = 0.3
 """Ratio of the steps of the coarse grids of two attempts."""
 _LARGEST_TAIL, _NEXT_TAIL = 1e-3, 1e-6
 """Largest tail, and the one that is tried next, relative to the divergence that caps may cut."""
-_FIRST_BUDGET, _LARGE_BUDGET = 1e-9, 1e-3
+_FIRST_BUDGET, _LARGE_BUDGET = 1e-6, 1e-3
 """Mass that caps may cut from a factor at first; the second one for a large divergence."""
 _FAR_BELOW, _CLOSE, _NEXT_BUDGET = 5, 1.5, 0.4
 """Relative to the budget: allowed mass at which the large budget is tried.  Relative to the allowed

@@ -13,18 +13,10 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.jit import kernel
+from accounting.evaluator.pairs.run_kernels import connect_runs, one_minus_exp
 
 DOTS_BLOCK = 1024
 """Number of outcomes that are put on the grid together."""
-
-
-@kernel
-def one_minus_exp(d: float) -> float:
-    """1 - exp(-d) for 0 <= d <= 1/16, within 1e-12 (Taylor to the sixth power)."""
-    third, fifth, sixth = 1.0 / 3.0, 1.0 / 5.0, 1.0 / 6.0  # products are faster than quotients
-    return d * (
-        1.0 - 0.5 * d * (1.0 - third * d * (1.0 - 0.25 * d * (1.0 - fifth * d * (1.0 - sixth * d))))
-    )
 
 
 @kernel
@@ -102,7 +94,9 @@ def connect_the_dots(
 def tilted_rows(
     mass: FloatArray,
     log_mass: FloatArray,
+    sums: FloatArray,
     start: IntArray,
+    sum_start: IntArray,
     table: IntArray,
     shift: IntArray,
     last: IntArray,
@@ -116,18 +110,25 @@ def tilted_rows(
 ) -> None:
     """For each shifted table: its gridded loss, tilted relative to reference[row] >= last[row].
 
-    Table t begins at start[t].  decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the
-    cells under the first tilt, wrapped modulo the row length; ``moments[row, j]`` is the total mass
-    under tilt j; the columns of ``out`` are those of connect_the_dots: mass at +infinity, capped
-    P-mass, its Q-mass, P-mass shifted beyond the table, P-mass below the grid.
+    Table t begins at start[t], and its ``sums``, with which the loss is monotone, at sum_start[t].
+    decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the cells under the first tilt,
+    wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; the columns
+    of ``out`` are those of connect_the_dots: mass at +infinity, capped P-mass, its Q-mass, P-mass
+    shifted beyond the table, P-mass below the grid.
     """
     period = rows.shape[1]
     cells = np.empty(np.max(last) - first + 1)
     for row in range(shift.size):
         used = last[row] - first + 1
-        m = mass[start[table[row]] : start[table[row] + 1]]
-        log_m = log_mass[start[table[row]] : start[table[row] + 1]]
-        connect_the_dots(m, log_m, shift[row], step, first, last[row], cells[:used], out[row])
+        t = table[row]
+        m = mass[start[t] : start[t + 1]]
+        log_m = log_mass[start[t] : start[t + 1]]
+        runs = sums[sum_start[t] : sum_start[t + 1]]
+        part = cells[:used]
+        if runs.size:
+            connect_runs(m, log_m, runs, shift[row], step, first, last[row], part, out[row])
+        else:
+            connect_the_dots(m, log_m, shift[row], step, first, last[row], part, out[row])
         wrapped = rows[row]
         total = moments[row]
         wrapped[:] = 0.0
@@ -322,40 +323,3 @@ def add_up(start: IntArray, factor: IntArray, values: FloatArray, out: FloatArra
             for position in range(start[q], start[q + 1]):
                 total += values[factor[position], j]
             out[q, j] = total
-
-
-@kernel
-def column_differences(
-    ptr: IntArray, index: IntArray, value: IntArray, pairs: IntArray, start: IntArray,
-    atom: IntArray, diff: IntArray,
-) -> int:  # fmt: skip
-    """Sparse differences c_j - c_k of the columns of ``pairs``, rows (j, k), pair after pair.
-
-    Column j has entries value[i] at index[i], increasing, for ptr[j] <= i < ptr[j+1].  The
-    difference of pair q has entries diff[i] at atom[i] from i = start[q] on.  With empty ``atom``
-    they are only counted.  Returns the number of entries.
-    """
-    fill = atom.size > 0
-    n = 0
-    for q in range(pairs.shape[0]):
-        start[q] = n
-        a, end_a = ptr[pairs[q, 0]], ptr[pairs[q, 0] + 1]
-        b, end_b = ptr[pairs[q, 1]], ptr[pairs[q, 1] + 1]
-        while a < end_a or b < end_b:
-            if b >= end_b or (a < end_a and index[a] < index[b]):
-                where, d = index[a], value[a]
-                a += 1
-            elif a >= end_a or index[b] < index[a]:
-                where, d = index[b], -value[b]
-                b += 1
-            else:
-                where, d = index[a], value[a] - value[b]
-                a += 1
-                b += 1
-            if d != 0:
-                if fill:
-                    atom[n] = where
-                    diff[n] = d
-                n += 1
-    start[pairs.shape[0]] = n
-    return n

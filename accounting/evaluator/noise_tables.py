@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from accounting.model.noise import NoiseSum
 
 LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""
+_LONG = 1 << 14
+"""Entries from which on a table is summed in runs."""
 LARGEST_TABLES = 1 << 27
 """Entries of all tables together: 2 GiB."""
 
@@ -24,6 +27,7 @@ class NoiseTable:
 
     True mass = mass * exp(e) with |e| <= ``relative_error``; the loss log f(z) - log f(z + a) read
     off ``log_mass`` is within ``loss_error``; the mass at n and beyond is at most ``tail``.
+    ``sums`` are those of runs of masses, for long tables of log-concave noises only.
     """
 
     mass: FloatArray
@@ -31,20 +35,24 @@ class NoiseTable:
     relative_error: float
     loss_error: float
     tail: float
+    sums: FloatArray
 
 
 @dataclass(frozen=True)
 class NoiseTables:
     """Tables of several noises, one after the other.
 
-    ``index`` is the number of the table of a noise, -1 without one; table t is
-    ``mass[start[t]:start[t + 1]]``, and the other arrays have its error bounds.
+    ``index`` is the number of the table of a noise, -1 without one; table t has the masses
+    ``mass[start[t]:start[t + 1]]`` and the sums of runs ``sums[sum_start[t]:sum_start[t + 1]]``;
+    the other arrays have its error bounds.
     """
 
     index: IntArray
     start: IntArray
     mass: FloatArray
     log_mass: FloatArray
+    sum_start: IntArray
+    sums: FloatArray
     relative_error: FloatArray
     loss_error: FloatArray
     tail: FloatArray
@@ -53,8 +61,15 @@ class NoiseTables:
         """The table of one noise."""
         t = int(self.index[noise])
         part = slice(int(self.start[t]), int(self.start[t + 1]))
-        errors = self.relative_error, self.loss_error, self.tail
-        return NoiseTable(self.mass[part], self.log_mass[part], *(float(of[t]) for of in errors))
+        runs = slice(int(self.sum_start[t]), int(self.sum_start[t + 1]))
+        return NoiseTable(
+            mass=self.mass[part],
+            log_mass=self.log_mass[part],
+            relative_error=float(self.relative_error[t]),
+            loss_error=float(self.loss_error[t]),
+            tail=float(self.tail[t]),
+            sums=self.sums[runs],
+        )
 
     @staticmethod
     def of(noises: Mapping[int, NoiseSum], lengths: Sequence[int]) -> NoiseTables:
@@ -77,15 +92,27 @@ class NoiseTables:
         growth = (counts + 4 + p_ulps) * n * UNIT_ROUNDOFF
         index = np.full(max(noises, default=0) + 1, -1)
         index[list(noises)] = np.arange(len(n))
+        sums = [
+            _run_sums(mass[a:b]) if b - a > _LONG and noise.log_concave else np.zeros(0)
+            for noise, (a, b) in zip(noises.values(), pairwise(start.tolist()), strict=True)
+        ]
         return NoiseTables(
             index=index,
             start=start,
             mass=mass,
             log_mass=log_mass,
+            sum_start=np.concatenate([[0], np.cumsum([len(runs) for runs in sums])]),
+            sums=np.concatenate(sums) if sums else np.zeros(0),
             relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
             loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
             tail=tail,
         )
+
+
+def _run_sums(mass: FloatArray) -> FloatArray:
+    from accounting.evaluator.pairs.run_kernels import RUN
+
+    return np.asarray(mass[: len(mass) - len(mass) % RUN].reshape(-1, RUN).sum(axis=1))
 
 
 def noise_table(noise: NoiseSum, n: int) -> NoiseTable:

@@ -121,3 +121,10 @@ class PairTerms:
             estimate=float(out[keep, 2].max()),
             step_width=float(out[worst, 3]),
         )
+
+
+def cheap_bounds(view_pairs: ViewPairs, factors: Factors, plan: GridPlan) -> FloatArray:
+    """Per pair, the upper bound of the divergence that needs no transform: the Chernoff bound, and
+    what was set aside."""
+    terms = PairTerms.of(view_pairs, factors, plan)
+    return np.fmin((terms.chernoff + terms.aside_upper) * (1 + 1e-12) + 5e-324, 1.0)

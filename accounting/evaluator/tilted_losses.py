@@ -203,7 +203,8 @@ def _tilt_shifts(
     def work(a: int, b: int) -> None:
         s = slice(a, b)
         grid = last[s], reference[s], step, first, cells.decay, rows[s], moment[s], aside[s]
-        tilted_rows(tables.mass, tables.log_mass, tables.start, table[s], shift[s], *grid)
+        where = tables.start, tables.sum_start, table[s], shift[s], *grid
+        tilted_rows(tables.mass, tables.log_mass, tables.sums, *where)
 
     length = len(tables.mass) // (len(tables.start) - 1)
     in_chunks(work, n, smallest=max(1, _FEWEST_OUTCOMES // length))

@@ -213,8 +213,15 @@ class ViewPairs:
 
         rows = values[:, None] if values.ndim == 1 else values
         out = np.empty((self.pair_count, rows.shape[1]))
-        add_up(self.start, self.factor, np.ascontiguousarray(rows, np.float64), out)
-        return (out * self.releases).reshape(self.pair_count, *values.shape[1:])
+        rows = np.ascontiguousarray(rows, np.float64)
+
+        def work(a: int, b: int) -> None:
+            add_up(self.start[a : b + 1], self.factor, rows, out[a:b])
+
+        in_chunks(work, self.pair_count, smallest=10_000)
+        if self.releases > 1:
+            out *= self.releases
+        return out.reshape(self.pair_count, *values.shape[1:])
 
     def factors_of(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
         """``start`` and ``factor`` of these pairs alone; a pair may be listed more than once."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from accounting.base.validation import whole
 
@@ -99,13 +100,42 @@ class Repeated:
         return f"{self.change} in {self.times:,} releases" if self.times > 1 else str(self.change)
 
 
-def every_change(*, max_value: int, dimension: int) -> list[Change]:
+@dataclass(frozen=True)
+class EveryChange(Sequence[Change]):
+    """All changes of one input, made when they are asked for: first those within a coordinate, row
+    by row, then the moves.
+
+    >>> list(EveryChange(max_value=1, dimension=1))
+    [Change(before=0, after=1, moved=False), Change(before=1, after=0, moved=False)]
+    """
+
+    max_value: int
+    dimension: int
+
+    def __len__(self) -> int:
+        return change_count(max_value=self.max_value, dimension=self.dimension)
+
+    @overload
+    def __getitem__(self, index: int) -> Change: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Change]: ...
+
+    def __getitem__(self, index: int | slice) -> Change | list[Change]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        top, place = self.max_value, range(len(self))[index]
+        within = top * (top + 1)
+        if place < within:
+            before, after = divmod(place, top)
+            return Change(before, after + (after >= before))
+        before, after = divmod(place - within, top)
+        return Change(before + 1, after + 1, moved=True)
+
+
+def every_change(*, max_value: int, dimension: int) -> EveryChange:
     """All changes of one input: first those within a coordinate, row by row, then the moves."""
-    inputs = range(max_value + 1)
-    found = [Change(j, k) for j in inputs for k in inputs if j != k]
-    if dimension > 1:
-        found += [Change(j, k, moved=True) for j in inputs[1:] for k in inputs[1:]]
-    return found
+    return EveryChange(max_value, dimension)
 
 
 def change_count(*, max_value: int, dimension: int) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from accounting.base.balls import ball, precision
 from accounting.base.errors import TooLarge
-from accounting.model.change import Change, every_change
+from accounting.model.change import EveryChange, every_change
 from accounting.model.proof_types import MOST_PARTS
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Mechanism:
         """The most coordinates that the change of one input touches."""
         return min(self.dimension, 2)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> EveryChange:
         """All changes that one user can make."""
         return every_change(max_value=self.max_value, dimension=self.dimension)
 

@@ -68,6 +68,11 @@ class NoiseSum:
     def variance(self) -> float:
         return math.fsum(part.variance for part in self.parts)
 
+    @property
+    def log_concave(self) -> bool:
+        """Whether every r is at least 1 (evaluator/covered_pairs.md, Lemma 1)."""
+        return all(part.r >= 1 for part in self.parts)
+
     def _chernoff(self, n: float) -> tuple[float, float]:
         """(log t, log E t^Z rounded up) for about the t that bounds Pr[Z >= n] best.
 

@@ -15,6 +15,7 @@ BALL = "ball"
 BALL_2D = "ball, central noise as a two-dimensional table of doubles with error bounds"
 DISJOINT = "disjoint supports"
 FAST = "fast"
+COMPARISON = "comparison"
 """Methods by which the bound of a change was proved, as certificates name them."""
 
 GAP = 1e-4
@@ -27,5 +28,5 @@ MOST_RELEASES = 10_000
 """Most releases in which the changes of one user may differ arbitrarily."""
 MOST_PARTS = 64
 """Most negative binomials whose sum is the noise of one atom."""
-LARGEST_VALUE = 4096
+LARGEST_VALUE = 8192
 """Largest max_value whose changes are all evaluated at once: they must fit into memory."""

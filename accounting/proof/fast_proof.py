@@ -20,7 +20,7 @@ from accounting.composition.any_sequence import sequence_bounds
 from accounting.model.change import Change, Repeated
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import FAST, LOOSE
+from accounting.model.proof_types import COMPARISON, FAST, LOOSE
 from accounting.model.question import Question
 from accounting.proof.deviation import Deviation
 from accounting.proof.directed_rounding import configuration
@@ -30,25 +30,32 @@ _SECOND_OPINIONS = 64
 """Changes that the notary proves as well once the fast bounds have decided the claim."""
 _NEAR = 0.9
 """Share of the worst lower bound above which the upper bound of a change leaves it in doubt."""
+_MOST_DOUBTS = 1000
+"""Most changes that are left in doubt: of more, the notary would take hours."""
 _FEWER = 8
 """Factor between the numbers of releases that are tried for a lower bound."""
 
 
 @dataclass(frozen=True)
 class FastProof:
-    """A proof, and the upper bound of each change."""
+    """A proof, and the upper bound of each change; those ``compared`` are covered by others."""
 
     proof: Proof
     changes: Sequence[Change]
     upper: FloatArray
+    compared: IntArray
 
     def in_doubt(self, claim: float | None) -> IntArray:
         """Indices of the changes for the notary.
 
-        All that could be the worst; once the claim is decided, some of the worst for a second
-        opinion.
+        All that could be the worst and that no other covers, or the worst thousand of them; once
+        the claim is decided, some of the worst for a second opinion.
         """
         near = np.flatnonzero(self.upper > _NEAR * self.proof.enclosure.lower)
+        near = np.setdiff1d(near, self.compared, assume_unique=True)
+        if len(near) > _MOST_DOUBTS:
+            worst = np.argpartition(-self.upper[near], _MOST_DOUBTS)
+            near = np.sort(near[worst[:_MOST_DOUBTS]])
         if claim is None or self.proof.enclosure.lower > claim:
             return near
         near = near[np.argsort(-self.upper[near], kind="stable")]
@@ -73,19 +80,21 @@ def prove_same_change(
     less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
     deviation = Deviation.of(mechanism, eps, question.releases)
     wanted = LOOSE
+    upper = less.delta(eps, gap=wanted, progress=progress)
     while True:
-        upper = less.delta(eps, gap=wanted, progress=progress)
-        lower = upper if less == more else more.delta(eps, gap=wanted, progress=progress)
+        # a lower bound for the worst changes is one for all
+        lower = upper if less == more else more.delta_near(upper, gap=wanted, progress=progress)
         largest = upper.enclosure.upper
         enclosure = deviation.widened(lower.enclosure.lower, largest)
         if question.decided_by(enclosure.lower, enclosure.upper) or wanted <= gap:
             break
         wanted = max(gap, wanted / 10)
+        upper = less.refined(upper, gap=wanted, progress=progress)
     fewer = question.releases
     while claim is not None and enclosure.lower <= claim < enclosure.upper and fewer > _FEWER:
         # some of the releases reveal no more than all of them, so their lower bound holds
         fewer //= _FEWER
-        part = replace(more, releases=fewer).delta(eps, gap=LOOSE, progress=progress)
+        part = replace(more, releases=fewer).delta_near(upper, gap=LOOSE, progress=progress)
         if part.enclosure.lower > lower.enclosure.lower:
             lower = part
             enclosure = deviation.widened(lower.enclosure.lower, largest)
@@ -95,13 +104,18 @@ def prove_same_change(
         worst_change=lower.worst_change if lower.exact else upper.worst_change,
         exact=upper.exact,
         met=upper.met and lower.met,
-        covered={FAST: len(upper.changes)},
+        covered=_counts(len(upper.changes), len(upper.compared)),
         precision=53,
         deviation=deviation.size,
     )
     added = deviation.added
     uppers = np.nextafter(upper.upper + added, math.inf) if added else upper.upper
-    return FastProof(proof, upper.changes, uppers)
+    return FastProof(proof, upper.changes, uppers, upper.compared)
+
+
+def _counts(changes: int, compared: int) -> dict[str, int]:
+    """How many changes each method proved."""
+    return {FAST: changes - compared, **({COMPARISON: compared} if compared else {})}
 
 
 def prove_any_sequence(

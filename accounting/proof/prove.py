@@ -28,7 +28,7 @@ from accounting.base.validation import one_of
 from accounting.model.family import Family
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import FAST, GAP, LOOSE, TYPICAL_DELTA, Tier
+from accounting.model.proof_types import COMPARISON, FAST, GAP, LOOSE, TYPICAL_DELTA, Tier
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import is_thinned
@@ -133,10 +133,11 @@ def prove(
     others = np.delete(fast.upper, doubtful)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
     enclosure = Enclosure(found.enclosure.lower, upper)
+    compared = {m: n for m, n in fast.proof.covered.items() if m == COMPARISON}
     return replace(
         found,
         enclosure=enclosure,
-        covered={**found.covered, FAST: len(others)},
+        covered={**found.covered, FAST: len(others) - sum(compared.values()), **compared},
         met=found.met and upper - enclosure.lower <= gap * upper,
     )
 

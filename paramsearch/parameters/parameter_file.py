@@ -53,7 +53,7 @@ from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.model.change import Change, change_count
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
-from accounting.model.proof_types import BALL, BALL_2D, FAST
+from accounting.model.proof_types import BALL, BALL_2D, COMPARISON, FAST
 from paramsearch.files import write_atomically
 from paramsearch.parameters.problem_section import (
     TAGS,
@@ -144,7 +144,7 @@ class ParameterFile(Part):
                 )
             if not all(self._is_change(step.change) for step in made):
                 raise ValueError("certificate.worst_sequence has what is no change of an input")
-        unknown = set(certificate.proof) - {BALL, BALL_2D, FAST}
+        unknown = set(certificate.proof) - {BALL, BALL_2D, FAST, COMPARISON}
         if unknown:
             raise ValueError(f"certificate.proof has the unknown method {min(unknown)!r:.40}")
         if sum(certificate.proof.values()) != pairs:

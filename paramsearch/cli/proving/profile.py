@@ -19,7 +19,8 @@ from paramsearch.cli.output import Fact, check_writable, print_json, progress, s
 
 if TYPE_CHECKING:
     from accounting.model.configuration import Proposal
-    from accounting.protocol import Delta, Protocol
+    from accounting.model.delta import Delta
+    from accounting.protocol import Protocol
 
 _PLOT_SUFFIXES = (".png", ".svg")
 _POINTS = 33

@@ -6,6 +6,7 @@ changes that may be worst together.  If it overlooks one, the proof fails and mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -49,7 +50,7 @@ def sequences(target: Target, max_value: int) -> Sequences:
     return Sequences(np.array(rows), problem.releases // length, named)
 
 
-def _mixed_by_default(single: list[Change], max_value: int) -> list[Change]:
+def _mixed_by_default(single: Sequence[Change], max_value: int) -> Sequence[Change]:
     if len(single) <= _ALL_MIXTURES:
         return single
     levels = {round(max_value * i / _LEVELS) for i in range(_LEVELS + 1)}

@@ -17,8 +17,9 @@ from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.evaluator import kernels, spectra, tilted_losses
 from accounting.evaluator.evaluate import evaluate_on_grid
 from accounting.evaluator.grid_plan import GridPlan
-from accounting.evaluator.noise_tables import NoiseTable, tabulate
+from accounting.evaluator.noise_tables import NoiseTable, noise_table, tabulate
 from accounting.evaluator.pair_error_terms import PairTerms
+from accounting.evaluator.pairs import run_kernels
 from accounting.evaluator.tilted_losses import Factors, TiltedLosses, tilt_factors
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.noise import NoiseSum
@@ -276,3 +277,24 @@ def test_mixed_spectra_are_within_their_budget() -> None:
                 error += abs(mp.mpc(found.re[f, j], found.im[f, j]) - total) ** 2
             budget = 28 * 8 * UNIT_ROUNDOFF * math.sqrt(plan.size) * found.norm[f]
             assert mp.sqrt(error) <= budget
+
+
+@pytest.mark.parametrize("shift", [-700, -3, 0, 1, 40, 2500])
+@pytest.mark.parametrize("parts", [[NB(15.0, 0.996)], [NB(1.0, 0.9), NB(8.0, 0.99)]])
+def test_runs_of_outcomes_are_split_as_the_outcomes_are(shift: int, parts: list[NB]) -> None:
+    table = noise_table(NoiseSum.of(parts), 20_000)
+    assert len(table.sums) == 20_000 // run_kernels.RUN
+    step, first, last = 1 / 300, -900, 500
+    found, out = np.empty(last - first + 1), np.empty(5)
+    twin, aside = np.empty(last - first + 1), np.empty(5)
+    grid = shift, step, first, last
+    run_kernels.connect_runs(table.mass, table.log_mass, table.sums, *grid, found, out)
+    kernels.connect_the_dots(table.mass, table.log_mass, *grid, twin, aside)
+    assert found.sum() + out[[0, 1, 3, 4]].sum() == pytest.approx(table.mass.sum(), rel=1e-11)
+    assert out == pytest.approx(aside, rel=1e-8, abs=2.0**-880)
+    loss = (first + np.arange(len(twin))) * step
+    for tilt in (0.0, -1.0, 20.0):
+        weight = np.exp(tilt * loss)
+        assert (found * weight).sum() == pytest.approx((twin * weight).sum(), rel=1e-8)
+    # a rounding error may move what lies on a grid point to its neighbor's cell
+    assert np.cumsum(found) == pytest.approx(np.cumsum(twin), rel=1e-6, abs=1e-12)

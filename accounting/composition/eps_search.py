@@ -1,0 +1,44 @@
+"""The smallest eps for a delta, where bounds of delta do not come as close as one likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accounting.base.bisection import arithmetic_mean, bisection
+from accounting.base.enclosure import Enclosure
+from accounting.base.errors import Undecided
+
+_LARGEST_EPS = 1e4
+"""Largest eps that is tried."""
+
+
+def eps_around(
+    between: float,
+    bounds: Callable[[float], Enclosure],
+    delta: float,
+    *,
+    gap: float,
+    low: float,
+    high: float | None,
+) -> Enclosure:
+    """The eps of any sequence, where the bounds at ``between`` contain delta.
+
+    Search upwards from ``between`` for where the upper bound falls to delta, and downwards for
+    where the lower bound exceeds it; ``low`` and ``high`` are known ends.
+    """
+    top = high if high is not None else 2 * between
+    while bounds(top).upper > delta:
+        if top > _LARGEST_EPS:
+            raise Undecided(f"no eps up to {top!r} has delta <= {delta!r}")
+        top *= 2
+
+    def narrow(below: float, above: float) -> bool:
+        return above - below <= gap * max(above, 1.0) / 4
+
+    _, last = bisection(
+        lambda eps: bounds(eps).upper <= delta, between, top, mean=arithmetic_mean, narrow=narrow
+    )
+    begin, _ = bisection(
+        lambda eps: not bounds(eps).lower > delta, low, between, mean=arithmetic_mean, narrow=narrow
+    )
+    return Enclosure(begin, last)

@@ -1,0 +1,50 @@
+"""The divergence at one eps, of the worst change and of every change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.enclosure import Enclosure
+from accounting.model.change import Change, Repeated
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The divergence at one eps, of the worst change and of every change.
+
+    Attributes:
+        eps: The eps of the bounds.
+        enclosure: Bounds of the largest divergence.
+        worst_change: Attains ``enclosure.lower``; no change exceeds ``enclosure.upper``.
+        exact: False for a family with more atoms than values: then only upper bounds mean anything.
+        met: Whether the gap that was asked for was reached.
+        changes: The changes that were evaluated; empty where the changes in several releases may
+            differ.
+        lower: Lower bound of every change.
+        upper: Upper bound of every change.
+        compared: Indices of changes whose upper bound is that of another change, which covers them
+            (evaluator/covered_pairs.md).
+        worst_sequence: Where the changes in several releases may differ, the fixed sequence that
+            attains ``enclosure.lower``.
+    """
+
+    eps: float
+    enclosure: Enclosure
+    worst_change: Change
+    exact: bool
+    met: bool
+    changes: Sequence[Change]
+    lower: FloatArray
+    upper: FloatArray
+    worst_sequence: tuple[Repeated, ...] = ()
+    compared: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __str__(self) -> str:
+        return f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change}"
+
+    def __repr__(self) -> str:
+        return f"<Delta: {self}>"
