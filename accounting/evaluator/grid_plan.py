@@ -50,7 +50,7 @@ _MOST_CONTENDERS = 4000
 """Number of pairs that place the window; the others have smaller divergences."""
 _LARGEST_EXPONENT = 600.0
 """Largest tilt times cap of W, whose shifts share a reference point: exp must not overflow."""
-_OUTSIDE_SHARE, _STEP_SHARE = 0.02, 0.6
+_OUTSIDE_SHARE, _STEP_SHARE = 0.02, 0.68
 """Shares of the gap that may be lost to the mass outside the window and to the step."""
 _STEP_ERROR = 0.8
 """Gap of Theorem 5 in units of splits * step^2 * density; about 0.6, rounded up."""
