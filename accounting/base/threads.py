@@ -32,6 +32,10 @@ def use_cores(count: int | None) -> None:
 def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1) -> None:
     """Call ``work(begin, end)`` for pieces that cover 0..size, in as many threads as cores."""
     most = size // max(1, smallest)
+    if most <= 1 and not limited():
+        if size:
+            work(0, size)
+        return
     workers = max(1, min(cores(), most))
     pieces = 4 * workers if size >= 16 * workers > 16 else workers
     if limited():

@@ -15,6 +15,8 @@ SMALLEST_GAP = 1e-9
 
 def real(name: str, value: object) -> float:
     """A finite float; the error names the value otherwise."""
+    if type(value) is float and math.isfinite(value):
+        return value
     if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, str):
         raise InvalidParameter(f"{name} = {value!r} is not a number")
     try:

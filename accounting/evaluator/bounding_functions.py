@@ -27,8 +27,11 @@ def log_peak(tilt: float) -> float:
 
 def upper(loss: FloatArray, eps: float, tilt: float) -> FloatArray:
     """e^{-tilt (loss - eps)} (1 - e^{eps - loss})_+."""
-    d = np.maximum(loss - eps, 0.0)
-    return np.exp(-tilt * d) * -np.expm1(-d)
+    values = np.zeros(len(loss))
+    above = np.flatnonzero(loss > eps)
+    d = loss[above] - eps
+    values[above] = np.exp(-tilt * d) * -np.expm1(-d)
+    return values
 
 
 def split_variance(splits: int, step: float) -> float:
@@ -38,13 +41,15 @@ def split_variance(splits: int, step: float) -> float:
 
 
 def lower(loss: FloatArray, eps: float, tilt: float, splits: int, step: float) -> FloatArray:
-    """e^{-tilt (loss - eps)} psi(e^{eps - loss}) with the psi of Theorem 5."""
+    """e^{-tilt (loss - eps)} psi(e^{eps - loss}) with the psi of Theorem 5, for
+    2 * splits * step * max(tilt, 1) up to about 600."""
+    values = upper(loss, eps, tilt)
+    near = np.flatnonzero(np.abs(loss - eps) <= 2 * splits * step * (1 + 1e-12))
+    d = loss[near] - eps
     v = split_variance(splits, step)
     c = _CURVATURE / math.sqrt(v)
-    w = -np.expm1(np.minimum(eps - loss, 300.0))
+    w = -np.expm1(-d)
     inner = np.abs(w) <= math.sqrt(v + 1 / c**2)
     chi = np.where(inner, c * (w * w - v), np.sqrt(np.maximum(w * w - v, 0.0)))
-    psi = 0.5 * w + 0.5 * chi
-    near = np.abs(loss - eps) <= 2 * splits * step * (1 + 1e-12)
-    psi = np.where(near, psi, np.maximum(w, 0.0))
-    return np.exp(np.minimum(-tilt * (loss - eps), 690.0)) * psi
+    values[near] = np.exp(-tilt * d) * (0.5 * w + 0.5 * chi)
+    return values

@@ -26,11 +26,10 @@ from accounting.evaluator.grid_plan import (
     GridPlan,
     Refinement,
     SaddleEstimate,
-    Tables,
     choose_plan,
     saddle_estimate,
 )
-from accounting.evaluator.noise_tables import tabulate
+from accounting.evaluator.noise_tables import NoiseTables, tabulate
 from accounting.evaluator.pair_error_terms import PairBounds, PairTerms
 from accounting.evaluator.spectra import correlate, transform
 from accounting.evaluator.tilted_losses import LARGEST_GRID, SMALLEST_DELTA, tilt_factors
@@ -139,7 +138,7 @@ def _largest_grid(view_pairs: ViewPairs) -> int:
 class CoarseEstimate:
     """Tables that leave about ``tail``, and what the losses look like on a coarse grid."""
 
-    tables: Tables
+    tables: NoiseTables
     tail: float
     moments: CappedMoments
     saddle: SaddleEstimate
@@ -177,7 +176,7 @@ def coarse_estimate(view_pairs: ViewPairs, wanted: Refinement) -> CoarseEstimate
     return CoarseEstimate(tables, tail, moments, saddle)
 
 
-def evaluate_on_grid(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> PairBounds:
+def evaluate_on_grid(view_pairs: ViewPairs, tables: NoiseTables, plan: GridPlan) -> PairBounds:
     """One rigorous pass (Theorem 6: the enclosure holds for any plan)."""
     tilted = tilt_factors(view_pairs, tables, plan)
     terms = PairTerms.of(view_pairs, tilted.factors, plan)

@@ -7,7 +7,6 @@ derivation are rules of thumb.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,15 +15,15 @@ from accounting.base.arrays import FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.bounding_functions import log_peak
-from accounting.evaluator.noise_tables import NoiseTable
-from accounting.evaluator.view_pairs import ShiftGroup, ViewPairs
+from accounting.evaluator.noise_tables import NoiseTables
+from accounting.evaluator.view_pairs import ViewPairs
 
-Tables = Mapping[int, NoiseTable]
-"""Tables by the index of their noise."""
 COARSEST_STEP = 1 / 16
 """Largest step of a grid, in units of the loss: ``one_minus_exp`` is accurate up to there."""
 NEARLY_ZERO = 1e-300
 """Stands for a divergence of zero where a logarithm or a quotient of it is taken."""
+_INFINITE, _P_ABOVE, _Q_ABOVE, _MEAN, _VARIANCE, _SMALLEST, _LARGEST = range(7)
+"""Columns of ``out`` of the kernel ``sample_losses``."""
 _REACH = 30
 """Distance of the ends of the coarse grid from eps, in standard deviations of the loss."""
 _CELLS_PER_DEVIATION = 12
@@ -33,8 +32,12 @@ _MOST_COARSE_CELLS = 60_000
 """Largest number of cells of a coarse grid, for fewer than 100 factors."""
 _MOST_ENTRIES = 1 << 28
 """Largest number of entries of all coarse grids together: 2 GiB."""
-_SAMPLES = 8192
+_FINE = 64
+"""Number of neighbouring cells whose weights e^{-tilt * loss} are tabulated together."""
+_SAMPLES = 1024
 """Number of outcomes of a long table that are looked at, roughly."""
+_FEWEST_ROWS = 64
+"""Number of rows that are worth a thread."""
 _TILTS, _RATIO, _FIRST_TILT = 16, 1.5, 0.1
 """Number and ratio of the steep tilts, and the first of them times the deviation of the loss."""
 _GENTLE_RATIO, _GENTLEST_TILT = 2.5, 0.05
@@ -47,7 +50,7 @@ _MOST_CONTENDERS = 4000
 """Number of pairs that place the window; the others have smaller divergences."""
 _LARGEST_EXPONENT = 600.0
 """Largest tilt times cap of W, whose shifts share a reference point: exp must not overflow."""
-_OUTSIDE_SHARE, _STEP_SHARE = 0.02, 0.7
+_OUTSIDE_SHARE, _STEP_SHARE = 0.02, 0.68
 """Shares of the gap that may be lost to the mass outside the window and to the step."""
 _STEP_ERROR = 0.8
 """Gap of Theorem 5 in units of splits * step^2 * density; about 0.6, rounded up."""
@@ -120,44 +123,20 @@ class Refinement:
         return max(self.attained or min(saddle.total, self.seen), self.absolute)
 
 
-@dataclass(frozen=True)
-class _LossStatistics:
-    """The columns of ``sample_losses``, one entry per shift."""
-
-    infinite: FloatArray
-    p_above: FloatArray
-    q_above: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    smallest: FloatArray
-    largest: FloatArray
-
-
-def _sample(
-    table: NoiseTable, shifts: IntArray, eps: float, step: float, first: int, cells: FloatArray
-) -> _LossStatistics:
-    """Fill ``cells`` with a histogram of the loss of every shift."""
-    from accounting.evaluator.grid_plan_kernels import STATISTICS, sample_losses
-
-    mass, log_mass, clip = table.mass, table.log_mass, eps + 5.0
-    dense, stride = _SAMPLES // 4, max(1, len(mass) // _SAMPLES)
-    out = np.empty((len(shifts), STATISTICS))
-
-    def work(a: int, b: int) -> None:
-        s = slice(a, b)
-        sample_losses(mass, log_mass, shifts[s], dense, stride, clip, step, first, cells[s], out[s])
-
-    in_chunks(work, len(shifts), smallest=max(1, 20_000 // min(len(mass), _SAMPLES)))
-    return _LossStatistics(*out.T)
-
-
 class CoarseLosses:
-    """Losses of all factors on a coarse grid; ``capped`` summarizes them for a given cap."""
+    """Losses on a coarse grid; ``capped`` summarizes them for a given cap.
+
+    There is a row for every plain factor, and after them one for every shift of W.
+    """
 
     def __init__(
-        self, view_pairs: ViewPairs, tables: Tables, eps: float, *, step_factor: float
+        self, view_pairs: ViewPairs, tables: NoiseTables, eps: float, *, step_factor: float
     ) -> None:
+        from accounting.evaluator.compiled.planning_kernels import fill_powers
+
         self.view_pairs = view_pairs
+        self.noise, self.shift = view_pairs.shifted_noises
+        self.row_count = len(self.shift)
         deviation, smallest, largest = self._extent(tables, eps)
         low = max(smallest, -(2 * eps + _REACH * deviation))
         reach = max(3.0, _REACH * deviation) / step_factor**0.6
@@ -168,35 +147,46 @@ class CoarseLosses:
         self.tilts = _tilts(deviation, step_factor)
         first, last = math.floor(low / self.step) - 1, math.ceil(high / self.step) + 2
         self.loss = multiples(first, last - first + 1, self.step)
-        count = sum(len(group.shifts) for group in view_pairs.shift_groups)
-        if count * len(self.loss) > _MOST_ENTRIES:
+        if self.row_count * len(self.loss) > _MOST_ENTRIES:
             raise TooLarge(
-                f"{count:,} shifted noises on a grid of {len(self.loss):,} points do not fit into "
-                f"{_MOST_ENTRIES >> 27} GiB: evaluate fewer pairs at a time"
+                f"{self.row_count:,} shifted noises on a grid of {len(self.loss):,} points do not "
+                f"fit into {_MOST_ENTRIES >> 27} GiB: evaluate fewer pairs at a time"
             )
-        self.decay = np.empty((len(self.tilts), len(self.loss)))
-        self.decay[:] = np.exp(-self.tilts * self.step)[:, None]
-        self.decay[:, 0] = 1.0
-        np.multiply.accumulate(self.decay, axis=1, out=self.decay)
-        self.histograms: list[tuple[ShiftGroup, FloatArray, _LossStatistics]] = []
-        for group in view_pairs.shift_groups:
-            cells = np.empty((len(group.shifts), len(self.loss)))
-            found = _sample(tables[group.noise], group.shifts, eps, self.step, first, cells)
-            self.histograms.append((group, cells, found))
+        ratio = np.exp(-self.tilts * self.step)
+        self.fine = np.empty((_FINE, len(self.tilts)))
+        self.wide = np.empty((len(self.loss) // _FINE + 1, len(self.tilts)))
+        fill_powers(ratio, self.fine)
+        fill_powers(self.fine[-1] * ratio, self.wide)
+        self.cells = np.empty((self.row_count, len(self.loss)))
+        self.found = self._sample(tables, eps, self.step, first, self.cells)
 
-    def _extent(self, tables: Tables, eps: float) -> tuple[float, float, float]:
+    def _sample(
+        self, tables: NoiseTables, eps: float, step: float, first: int, cells: FloatArray
+    ) -> FloatArray:
+        """Fill ``cells`` with a histogram of the loss of every row; the result has the columns of
+        ``sample_losses``."""
+        from accounting.evaluator.compiled.planning_kernels import sample_losses
+
+        table, out = tables.index[self.noise], np.empty((self.row_count, _LARGEST + 1))
+
+        def work(a: int, b: int) -> None:
+            rows = tables.start, table[a:b], self.shift[a:b], _SAMPLES, eps + 5.0, step, first
+            sample_losses(tables.mass, tables.log_mass, *rows, cells[a:b], out[a:b])
+
+        in_chunks(work, self.row_count, smallest=_FEWEST_ROWS)
+        return out
+
+    def _extent(self, tables: NoiseTables, eps: float) -> tuple[float, float, float]:
         """About the standard deviation of the loss of the widest pair, without central offsets,
         and the smallest and the largest finite loss of a factor."""
-        spread = np.zeros((self.view_pairs.factor_count, 2))
-        smallest, largest = math.inf, -math.inf
-        for group in self.view_pairs.shift_groups:
-            nothing = np.empty((len(group.shifts), 0))
-            found = _sample(tables[group.noise], group.shifts, eps, 1.0, 0, nothing)
-            smallest = min(smallest, float(found.smallest.min()))
-            largest = max(largest, float(found.largest.max()))
-            each = np.abs(np.stack([found.mean, found.variance], axis=1))
-            spread[group.factors] = each if group.central is None else each.max(axis=0)
-        mean, variance = self.view_pairs.totals(spread).T
+        view_pairs, n_plain = self.view_pairs, len(self.view_pairs.plain)
+        found = self._sample(tables, eps, 1.0, 0, np.empty((self.row_count, 0)))
+        smallest = float(found[:, _SMALLEST].min(initial=math.inf))
+        largest = float(found[:, _LARGEST].max(initial=-math.inf))
+        spread = np.zeros((view_pairs.factor_count, 2))
+        spread[:n_plain] = found[:n_plain, _MEAN : _VARIANCE + 1]
+        spread[n_plain:] = np.abs(found[n_plain:, _MEAN : _VARIANCE + 1]).max(axis=0, initial=0.0)
+        mean, variance = view_pairs.totals(np.abs(spread)).T
         widest = math.sqrt(float(variance.max(initial=0.0)))
         deviation = max(widest, 0.01 * (eps + float(mean.max(initial=0.0))), 1e-7)
         if not smallest <= largest:  # no finite loss anywhere
@@ -205,36 +195,34 @@ class CoarseLosses:
 
     def capped(self, budget: float) -> CappedMoments:
         """With caps above which every factor has a Q-mass of at most ``budget``."""
-        from accounting.evaluator.grid_plan_kernels import capped_moments
+        from accounting.evaluator.compiled.planning_kernels import capped_moments
 
-        loss, tilts, decay = self.loss, self.tilts, self.decay
-        factors = self.view_pairs.factor_count
-        log_moment = np.empty((factors, len(tilts)))
-        cap, above_cap, central_cap = np.empty(factors), np.empty(factors), np.zeros(0)
-        for group, cells, found in self.histograms:
-            n = len(group.shifts)
-            moment, top, aside = np.empty((n, len(tilts))), np.empty(n), np.empty(n)
-            above = np.stack([found.p_above, found.q_above], axis=1)
+        loss, tilts, fine, wide = self.loss, self.tilts, self.fine, self.wide
+        above = self.found[:, _P_ABOVE : _Q_ABOVE + 1]
+        log_moment = np.empty((self.row_count, len(tilts)))
+        cap, aside = np.empty(self.row_count), np.empty(self.row_count)
 
-            def work(a: int, b: int) -> None:
-                s = slice(a, b)
-                capped_moments(
-                    cells[s], above[s], loss, budget, tilts, decay, moment[s], top[s], aside[s]
-                )
+        def work(a: int, b: int) -> None:
+            s = slice(a, b)
+            of_rows = log_moment[s], cap[s], aside[s]
+            capped_moments(self.cells[s], above[s], loss, budget, tilts, fine, wide, *of_rows)
 
-            in_chunks(work, n, smallest=8)
-            aside += found.infinite
-            if group.central is not None:
-                central = group.central
-                moment = central.log_average(moment, tilts)
-                aside = central.sums(aside[:, None])[:, 0]
-                central_cap, top = top, central.largest(top, -central.offsets)
-                top += central.mix[:, 0] * central.step
-            log_moment[group.factors], cap[group.factors] = moment, top
-            above_cap[group.factors] = aside
-        mixed = self.view_pairs.central
-        offset = mixed.largest_offset if mixed is not None else 0.0
-        return CappedMoments(tilts, log_moment, cap, central_cap, above_cap, offset)
+        in_chunks(work, self.row_count, smallest=_FEWEST_ROWS)
+        aside += self.found[:, _INFINITE]
+        central, n_plain = self.view_pairs.central, len(self.view_pairs.plain)
+        if central is None:
+            return CappedMoments(tilts, log_moment, cap, np.zeros(0), aside, 0.0)
+        of_mixed = (
+            central.log_average(log_moment[n_plain:], tilts),
+            central.largest(cap[n_plain:], -central.offsets) + central.mix[:, 0] * central.step,
+            central.sums(aside[n_plain:, None])[:, 0],
+        )
+        log_moment, mixed_cap, aside = (
+            np.concatenate([of_rows[:n_plain], of_factors])
+            for of_rows, of_factors in zip((log_moment, cap, aside), of_mixed, strict=True)
+        )
+        offset = central.largest_offset
+        return CappedMoments(tilts, log_moment, mixed_cap, cap[n_plain:], aside, offset)
 
 
 def _tilts(deviation: float, step_factor: float) -> FloatArray:
@@ -264,29 +252,23 @@ class SaddleEstimate:
 
 
 def saddle_estimate(view_pairs: ViewPairs, moments: CappedMoments, eps: float) -> SaddleEstimate:
-    tilts = moments.tilts
-    log_moment = view_pairs.totals(moments.log_moment)
-    aside = view_pairs.totals(moments.above_cap)
-    exponent = log_moment - tilts * eps
-    exponent[np.isnan(exponent)] = math.inf
-    best = np.clip(np.argmin(exponent, axis=1), 1, len(tilts) - 2)
-    rows = np.arange(view_pairs.pair_count)
-    tilt = tilts[best]
-    chernoff = np.exp(np.minimum(exponent[rows, best], 0.0))
-    with np.errstate(invalid="ignore"):
-        slope = np.diff(exponent, axis=1) / np.diff(tilts)
-        bend = (slope[rows, best] - slope[rows, best - 1]) / (tilts[best + 1] - tilts[best - 1])
-    deviation = np.sqrt(np.where(np.isfinite(bend), np.maximum(2 * bend, 0.0), 0.0))
-    kept = chernoff / (1 + tilt) / (1 + 2.5 * tilt * deviation)  # 2.5 is about sqrt(2 pi)
-    q = int(np.argmax(kept + aside))
-    splits = view_pairs.splits[view_pairs.factors_of(np.array([q]))[1]].sum()
+    from accounting.evaluator.compiled.planning_kernels import saddle_points
+
+    start, factor, releases = view_pairs.start, view_pairs.factor, view_pairs.releases
+    log_moment = np.empty((view_pairs.pair_count, len(moments.tilts)))
+    cap, out = np.empty(view_pairs.pair_count), np.empty((view_pairs.pair_count, 3))
+    of_factors = moments.log_moment, moments.cap, moments.above_cap
+    saddle_points(start, factor, releases, *of_factors, moments.tilts, eps, log_moment, cap, out)
+    worst = int(np.argmax(out[:, 1] + out[:, 2]))
+    tilt, kept, aside = out[worst].tolist()
+    splits = int(view_pairs.splits[factor[start[worst] : start[worst + 1]]].sum())
     return SaddleEstimate(
-        tilt=float(tilt[q]),
-        splits=max(1, int(splits) * view_pairs.releases),
-        kept=max(float(kept[q]), NEARLY_ZERO),
-        total=max(float(kept[q] + aside[q]), NEARLY_ZERO),
+        tilt=tilt,
+        splits=max(1, splits * releases),
+        kept=max(kept, NEARLY_ZERO),
+        total=max(kept + aside, NEARLY_ZERO),
         log_moment=log_moment,
-        cap=view_pairs.totals(moments.cap),
+        cap=cap,
     )
 
 
@@ -311,34 +293,30 @@ class _Window:
         return (self.high - self.low) * (1 + excess) * math.exp(min(max(0.0, excess - 6.0), 100.0))
 
 
-def _window(
-    moments: CappedMoments, saddle: SaddleEstimate, index: int, eps: float, log_error: float
-) -> _Window:
-    """Where Markov's inequality leaves, in every pair, less than e^log_error outside."""
-    tilts, tilt = moments.tilts, moments.tilts[index]
-    log_chernoff = saddle.log_moment[:, index] - tilt * eps + log_peak(tilt)
-    log_tail = log_error - log_chernoff - _LOG_MARGIN
-    rows = np.flatnonzero(log_tail < 0)
-    rows = rows[np.argsort(log_tail[rows])[:_MOST_CONTENDERS]]
-    if not len(rows):
-        return _Window(index, eps, eps, 0.0)
-    log_moment = saddle.log_moment[rows]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        edge = (log_moment - log_moment[:, [index]] - log_tail[rows, None]) / (tilts - tilt)
-    # beyond the last tilt with a finite moment, and at the tilt itself, there is no edge
-    edge[~np.isfinite(edge)] = math.nan
-    edge[:, :index] = np.where(np.isnan(edge[:, :index]), -math.inf, edge[:, :index])
-    edge[:, index:] = np.where(np.isnan(edge[:, index:]), math.inf, edge[:, index:])
-    low_at = np.argmax(edge[:, :index], axis=1)
-    high_at = index + np.argmin(edge[:, index:], axis=1)
-    each = np.arange(len(rows))
-    return _Window(
-        index,
-        low=float(np.maximum(edge[each, low_at], -1e3).min()),
-        high=float(np.minimum(edge[each, high_at], saddle.cap[rows]).max()),
-        log_tail=float(log_tail.min()),
-        proved_by=frozenset(low_at.tolist()) | frozenset(high_at.tolist()),
-    )
+def _windows(
+    moments: CappedMoments, saddle: SaddleEstimate, indices: IntArray, eps: float, log_error: float
+) -> list[_Window]:
+    """Per tilt, where Markov's inequality leaves less than e^log_error outside in every pair."""
+    from accounting.evaluator.compiled.planning_kernels import windows
+
+    tilts, count = moments.tilts, len(indices)
+    log_peaks = np.array([log_peak(tilt) for tilt in tilts[indices].tolist()])
+    log_allowed = log_error + tilts[indices] * eps - log_peaks - _LOG_MARGIN
+    largest = np.zeros(count)
+    if len(saddle.cap) > _MOST_CONTENDERS:
+        log_tails = log_allowed - saddle.log_moment[:, indices]
+        largest = np.partition(log_tails, _MOST_CONTENDERS, axis=0)[_MOST_CONTENDERS]
+    out, proves = np.empty((count, 3)), np.zeros((count, len(tilts)), np.bool_)
+    of_pairs = saddle.log_moment, saddle.cap
+    windows(*of_pairs, tilts, indices, log_allowed, largest, out, proves)
+    return [
+        _Window(index, low, high, log_tail, frozenset(np.flatnonzero(proved).tolist()))
+        if log_tail < 0
+        else _Window(index, eps, eps, 0.0)
+        for index, (low, high, log_tail), proved in zip(
+            indices.tolist(), out.tolist(), proves, strict=True
+        )
+    ]
 
 
 def choose_plan(
@@ -353,11 +331,12 @@ def choose_plan(
     steepest = _LARGEST_EXPONENT / max(float(moments.central_cap.max(initial=0.0)), 1e-9)
     best = int(np.searchsorted(tilts, saddle.tilt))
     begin, end = (1, len(tilts)) if thorough else (best - 2, best + 4)
-    near = range(max(1, begin), min(end, len(tilts)))
-    usable = [index for index in near if tilts[index] <= steepest] or [1]
+    near = np.arange(max(1, begin), min(end, len(tilts)))
+    usable = near[tilts[near] <= steepest]
+    usable = usable if len(usable) else np.ones(1, np.int64)
     log_error = math.log(_OUTSIDE_SHARE * wanted.gap * delta)
-    windows = [_window(moments, saddle, index, eps, log_error) for index in usable]
-    window = min(windows, key=lambda candidate: candidate.cost)
+    candidates = _windows(moments, saddle, usable, eps, log_error)
+    window = min(candidates, key=lambda candidate: candidate.cost)
     density = min(saddle.kept, delta) * saddle.tilt * (1 + saddle.tilt)
     step = math.sqrt(_STEP_SHARE * wanted.gap * delta / (_STEP_ERROR * saddle.splits * density))
     step = min(step, COARSEST_STEP) * wanted.step_factor

@@ -15,65 +15,8 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.jit import kernel
 from accounting.evaluator.pairs.run_kernels import connect_runs, one_minus_exp
 
-RESCALE_BITS = 512
-_LN2 = 0.6931471805599453
-
-
-@kernel
-def nb_sum_table(r: FloatArray, p: FloatArray, mass: FloatArray, log_mass: FloatArray) -> float:
-    """Masses of a sum of independent NB(r_i, p_i) at 0..len(mass)-1, normalized to sum to one.
-
-    With s_i(k) = sum_{j>=1} p_i^j g_{k-j} the masses obey k g_k = sum_i r_i s_i(k) and
-    s_i(k) = p_i (g_{k-1} + s_i(k-1)): all terms are positive, so errors grow linearly (Lemma F1).
-    Scaling by powers of two is exact; ``log_mass`` is correct where ``mass`` underflows.
-    Returns the largest |log_mass|.
-    """
-    n = mass.size
-    exponent = np.empty(n, np.int32)
-    s = np.zeros(r.size)
-    big = 2.0**RESCALE_BITS
-    small = 2.0**-RESCALE_BITS
-    mass[0] = 1.0
-    exponent[0] = 0
-    g = 1.0
-    e = 0
-    top = 0
-    for k in range(1, n):
-        g_next = 0.0
-        for i in range(r.size):
-            s[i] = p[i] * (g + s[i])
-            g_next += r[i] * s[i]
-        g = g_next / k
-        if g > big or g < small:
-            factor = small if g > big else big
-            e += 1 if g > big else -1
-            g *= factor
-            for i in range(r.size):
-                s[i] *= factor
-        top = max(top, e)
-        mass[k] = g
-        exponent[k] = e
-    total = 0.0
-    for k in range(n):
-        if exponent[k] == top:
-            total += mass[k]
-        elif exponent[k] == top - 1:
-            total += mass[k] * small
-    log_total = math.log(total)
-    largest = 0.0
-    for k in range(n):
-        step = exponent[k] - top
-        log_mass[k] = (math.log(mass[k]) - log_total) + step * RESCALE_BITS * _LN2
-        largest = max(largest, abs(log_mass[k]))
-        if step == 0:
-            mass[k] /= total
-        elif step == -1:
-            mass[k] = mass[k] / total * small
-        elif step == -2:
-            mass[k] = mass[k] / total * small * small
-        else:
-            mass[k] = 0.0  # below 2^-1024
-    return largest
+DOTS_BLOCK = 1024
+"""Number of outcomes that are put on the grid together."""
 
 
 @kernel
@@ -103,22 +46,48 @@ def connect_the_dots(
         out[3] += mass[z]
     inverse = 1.0 / step
     scale = 1.0 / one_minus_exp(step)
-    for z in range(max(0, -shift), min(n, n - shift)):
-        m = mass[z]
-        loss = log_mass[z] - log_mass[z + shift]
-        position = loss * inverse
-        if not position < last:
-            out[1] += m
-            out[2] += m * math.exp(-loss)
-        elif position < first:
-            out[4] += m
-        else:
+    top = float(last)
+    bottom = first - 1.0
+    end = min(n, n - shift)
+    cell = np.empty(DOTS_BLOCK, np.int64)
+    share = np.empty(DOTS_BLOCK)
+    here = 0  # outcomes in a row often share their cell, whose two masses wait in registers
+    left = right = 0.0
+    for begin in range(max(0, -shift), end, DOTS_BLOCK):
+        count = min(DOTS_BLOCK, end - begin)
+        here_log = log_mass[begin : begin + count]
+        there_log = log_mass[begin + shift : begin + shift + count]
+        for k in range(count):  # the left neighbor and the share of the right one; no branches
+            loss = here_log[k] - there_log[k]
+            position = loss * inverse
+            position = position if position < top else top
+            position = position if position > bottom else bottom
             i = math.floor(position)
-            d = min(max(loss - i * step, 0.0), step)
-            right = min(m * (one_minus_exp(d) * scale), m)
-            at = int(i) - first
-            cells[at] += m - right
-            cells[at + 1] += right
+            d = loss - i * step
+            d = d if d > 0.0 else 0.0
+            d = d if d < step else step
+            right_share = one_minus_exp(d) * scale
+            cell[k] = int(i) - first
+            share[k] = right_share if right_share < 1.0 else 1.0
+        for k in range(count):
+            m = mass[begin + k]
+            at = cell[k]
+            if at >= last - first:
+                out[1] += m
+                out[2] += m * math.exp(there_log[k] - here_log[k])
+            elif at < 0:
+                out[4] += m
+            else:
+                if at != here:
+                    cells[here] += left
+                    cells[here + 1] += right
+                    left = right = 0.0
+                    here = at
+                part = m * share[k]
+                left += m - part
+                right += part
+    cells[here] += left
+    cells[here + 1] += right
 
 
 @kernel
@@ -126,6 +95,9 @@ def tilted_rows(
     mass: FloatArray,
     log_mass: FloatArray,
     sums: FloatArray,
+    start: IntArray,
+    sum_start: IntArray,
+    table: IntArray,
     shift: IntArray,
     last: IntArray,
     reference: IntArray,
@@ -136,32 +108,39 @@ def tilted_rows(
     moments: FloatArray,
     out: FloatArray,
 ) -> None:
-    """For each shift: its gridded loss, tilted relative to grid point reference[row] >= last[row].
+    """For each shifted table: its gridded loss, tilted relative to reference[row] >= last[row].
 
+    Table t begins at start[t], and its ``sums``, with which the loss is monotone, at sum_start[t].
     decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the cells under the first tilt,
     wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; the columns
     of ``out`` are those of connect_the_dots: mass at +infinity, capped P-mass, its Q-mass, P-mass
-    shifted beyond the table, P-mass below the grid.  With ``sums`` the loss is monotone.
+    shifted beyond the table, P-mass below the grid.
     """
     period = rows.shape[1]
     cells = np.empty(np.max(last) - first + 1)
     for row in range(shift.size):
         used = last[row] - first + 1
-        part, aside = cells[:used], out[row]
-        if sums.size:
-            connect_runs(mass, log_mass, sums, shift[row], step, first, last[row], part, aside)
+        t = table[row]
+        m = mass[start[t] : start[t + 1]]
+        log_m = log_mass[start[t] : start[t + 1]]
+        runs = sums[sum_start[t] : sum_start[t + 1]]
+        part = cells[:used]
+        if runs.size:
+            connect_runs(m, log_m, runs, shift[row], step, first, last[row], part, out[row])
         else:
-            connect_the_dots(mass, log_mass, shift[row], step, first, last[row], part, aside)
-        rows[row, :] = 0.0
-        start = first % period
+            connect_the_dots(m, log_m, shift[row], step, first, last[row], part, out[row])
+        wrapped = rows[row]
+        total = moments[row]
+        wrapped[:] = 0.0
+        total[:] = 0.0
+        at = first % period
         from_top = reference[row] - first
         for i in range(used):
-            rows[row, (start + i) % period] += cells[i] * decay[0, from_top - i]
-        for j in range(decay.shape[0]):
-            total = 0.0
-            for i in range(used):
-                total += cells[i] * decay[j, from_top - i]
-            moments[row, j] = total
+            if cells[i] > 0.0:
+                wrapped[at] += cells[i] * decay[0, from_top - i]
+                for j in range(total.size):
+                    total[j] += cells[i] * decay[j, from_top - i]
+            at = at + 1 if at + 1 < period else 0
 
 
 @kernel
@@ -189,29 +168,49 @@ def rfft_rows(
     order = np.zeros(half, np.int64)
     for i in range(1, half):
         order[i] = (order[i >> 1] >> 1) | ((i & 1) << (bits - 1))
+    # the stage with h butterflies per block reads its roots of unity at h, ..., 2h - 1
+    stage_cos = np.empty(half)
+    stage_sin = np.empty(half)
+    for i in range(1, half):
+        h = 1
+        while 2 * h <= i:
+            h *= 2
+        stage_cos[i] = cos[(i - h) * (half // h)]
+        stage_sin[i] = sin[(i - h) * (half // h)]
     for row in range(rows.shape[0]):
         x = rows[row]
         a = scale[row]
         for i in range(half):
-            re[order[i]] = x[2 * i] * a
-            im[order[i]] = x[2 * i + 1] * a
-        size = 2
-        while size <= half:
-            h = size // 2
-            jump = n // size
-            for start in range(0, half, size):
+            re[i] = x[2 * order[i]] * a
+            im[i] = x[2 * order[i] + 1] * a
+        h = 1
+        if half >= 4:  # two stages at once, whose roots of unity are 1 and -i
+            h = 4
+            for i in range(0, half, 4):
+                a_re, a_im = re[i] + re[i + 1], im[i] + im[i + 1]
+                b_re, b_im = re[i] - re[i + 1], im[i] - im[i + 1]
+                c_re, c_im = re[i + 2] + re[i + 3], im[i + 2] + im[i + 3]
+                d_re, d_im = re[i + 2] - re[i + 3], im[i + 2] - im[i + 3]
+                re[i], im[i] = a_re + c_re, a_im + c_im
+                re[i + 1], im[i + 1] = b_re + d_im, b_im - d_re
+                re[i + 2], im[i + 2] = a_re - c_re, a_im - c_im
+                re[i + 3], im[i + 3] = b_re - d_im, b_im + d_re
+        while h < half:
+            c = stage_cos[h : 2 * h]
+            s = stage_sin[h : 2 * h]
+            for start in range(0, half, 2 * h):
+                re_u = re[start : start + h]
+                im_u = im[start : start + h]
+                re_v = re[start + h : start + 2 * h]
+                im_v = im[start + h : start + 2 * h]
                 for j in range(h):
-                    c = cos[j * jump]
-                    s = sin[j * jump]
-                    u = start + j
-                    v = u + h
-                    tr = c * re[v] + s * im[v]
-                    ti = c * im[v] - s * re[v]
-                    re[v] = re[u] - tr
-                    im[v] = im[u] - ti
-                    re[u] += tr
-                    im[u] += ti
-            size *= 2
+                    tr = c[j] * re_v[j] + s[j] * im_v[j]
+                    ti = c[j] * im_v[j] - s[j] * re_v[j]
+                    re_v[j] = re_u[j] - tr
+                    im_v[j] = im_u[j] - ti
+                    re_u[j] += tr
+                    im_u[j] += ti
+            h *= 2
         out_re[row, 0] = re[0] + im[0]
         out_im[row, 0] = 0.0
         out_re[row, half] = re[0] - im[0]
@@ -224,6 +223,17 @@ def rfft_rows(
             di = 0.5 * (re[k] - re[j])
             out_re[row, j] = er + (cos[j] * dr + sin[j] * di)
             out_im[row, j] = ei + (cos[j] * di - sin[j] * dr)
+
+
+@kernel
+def row_norms(rows: FloatArray, scale: FloatArray, out: FloatArray) -> None:
+    """out[row] = 2-norm of a row times its scale, with a relative error of (n + 4) * 2^-53."""
+    for row in range(rows.shape[0]):
+        total = 0.0
+        for i in range(rows.shape[1]):
+            value = rows[row, i] * scale[row]
+            total += value * value
+        out[row] = math.sqrt(total)
 
 
 @kernel

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.errors import TooLarge
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.noise import NoiseSum
@@ -36,44 +38,109 @@ class NoiseTable:
     sums: FloatArray
 
 
-def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
-    """Masses at 0..n-1 (Lemma F1)."""
-    from accounting.evaluator.kernels import nb_sum_table
+@dataclass(frozen=True)
+class NoiseTables:
+    """Tables of several noises, one after the other.
+
+    ``index`` is the number of the table of a noise, -1 without one; table t has the masses
+    ``mass[start[t]:start[t + 1]]`` and the sums of runs ``sums[sum_start[t]:sum_start[t + 1]]``;
+    the other arrays have its error bounds.
+    """
+
+    index: IntArray
+    start: IntArray
+    mass: FloatArray
+    log_mass: FloatArray
+    sum_start: IntArray
+    sums: FloatArray
+    relative_error: FloatArray
+    loss_error: FloatArray
+    tail: FloatArray
+
+    def __getitem__(self, noise: int) -> NoiseTable:
+        """The table of one noise."""
+        t = int(self.index[noise])
+        part = slice(int(self.start[t]), int(self.start[t + 1]))
+        runs = slice(int(self.sum_start[t]), int(self.sum_start[t + 1]))
+        return NoiseTable(
+            mass=self.mass[part],
+            log_mass=self.log_mass[part],
+            relative_error=float(self.relative_error[t]),
+            loss_error=float(self.loss_error[t]),
+            tail=float(self.tail[t]),
+            sums=self.sums[runs],
+        )
+
+    @staticmethod
+    def of(noises: Mapping[int, NoiseSum], lengths: Sequence[int]) -> NoiseTables:
+        """Masses at 0..n-1 for every noise and its length n (Lemma F1)."""
+        from accounting.evaluator.compiled.table_kernels import nb_sum_masses, normalize_masses
+
+        parts = [noise.parts for noise in noises.values()]
+        n, counts = np.array(lengths), np.array([len(of) for of in parts])
+        start, first = (np.concatenate([[0], np.cumsum(of)]) for of in (n, counts))
+        r, p = (
+            np.array([getattr(part, name) for of in parts for part in of]) for name in ("r", "p")
+        )
+        mass, exponent = np.empty(start[-1]), np.empty(start[-1], np.int64)
+        nb_sum_masses(start, first, r, p, mass, exponent)
+        log_mass, largest = np.log(mass), np.empty(len(n))
+        normalize_masses(start, mass, exponent, log_mass, largest)
+        bounds = [noise.tail_bound(k) for noise, k in zip(noises.values(), lengths, strict=True)]
+        tail = np.array(bounds) + n * 2.0**-1021  # masses that underflow are unknown, too
+        p_ulps = np.array([noise.p_ulps for noise in noises.values()])
+        growth = (counts + 4 + p_ulps) * n * UNIT_ROUNDOFF
+        index = np.full(max(noises, default=0) + 1, -1)
+        index[list(noises)] = np.arange(len(n))
+        sums = [
+            _run_sums(mass[a:b]) if b - a > _LONG and noise.log_concave else np.zeros(0)
+            for noise, (a, b) in zip(noises.values(), pairwise(start.tolist()), strict=True)
+        ]
+        return NoiseTables(
+            index=index,
+            start=start,
+            mass=mass,
+            log_mass=log_mass,
+            sum_start=np.concatenate([[0], np.cumsum([len(runs) for runs in sums])]),
+            sums=np.concatenate(sums) if sums else np.zeros(0),
+            relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
+            loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
+            tail=tail,
+        )
+
+
+def _run_sums(mass: FloatArray) -> FloatArray:
     from accounting.evaluator.pairs.run_kernels import RUN
 
+    return np.asarray(mass[: len(mass) - len(mass) % RUN].reshape(-1, RUN).sum(axis=1))
+
+
+def noise_table(noise: NoiseSum, n: int) -> NoiseTable:
+    """Masses of one noise at 0..n-1."""
+    _check_length(noise, n)
+    return NoiseTables.of({0: noise}, [n])[0]
+
+
+def tabulate(view_pairs: ViewPairs, tail: float) -> NoiseTables:
+    """Tables of the noises in use, long enough to leave about ``tail`` and to reach every shift."""
+    noises, shift = view_pairs.noises, view_pairs.largest_shift.tolist()
+    used = {group.noise: noises[group.noise] for group in view_pairs.shift_groups}
+    lengths = [noise.length(tail) + shift[i] for i, noise in used.items()]
+    for noise, n in zip(used.values(), lengths, strict=True):
+        _check_length(noise, n)
+    if sum(lengths) > LARGEST_TABLES:
+        longest = list(used.values())[lengths.index(max(lengths))]
+        raise TooLarge(
+            f"the noises need tables of {sum(lengths):,} entries in all, more than "
+            f"{LARGEST_TABLES:,}; the longest is that of {longest}: lower r or "
+            "move p away from 1, or evaluate fewer pairs at a time"
+        )
+    return NoiseTables.of(used, lengths)
+
+
+def _check_length(noise: NoiseSum, n: int) -> None:
     if n > LARGEST_TABLE:
         raise TooLarge(
             f"the noise {noise} needs a table of {n:,} entries, more than {LARGEST_TABLE:,}: "
             "its mean is too large for an exact evaluation; lower r or move p away from 1"
         )
-    mass, log_mass = np.empty(n), np.empty(n)
-    r = np.array([part.r for part in noise.parts])
-    p = np.array([part.p for part in noise.parts])
-    largest = nb_sum_table(r, p, mass, log_mass)
-    whole = mass[: n - n % RUN].reshape(-1, RUN)
-    sums = whole.sum(axis=1) if n > _LONG and noise.log_concave else np.zeros(0)
-    tail = noise.tail_bound(n) + n * 2.0**-1021  # masses that underflow are unknown, too
-    growth = (len(noise.parts) + 4 + noise.p_ulps) * n * UNIT_ROUNDOFF
-    return NoiseTable(
-        mass=mass,
-        log_mass=log_mass,
-        relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
-        loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
-        tail=tail,
-        sums=sums,
-    )
-
-
-def tabulate(view_pairs: ViewPairs, tail: float) -> dict[int, NoiseTable]:
-    """Tables of the noises in use, long enough to leave about ``tail`` and to reach every shift."""
-    noises, shift = view_pairs.noises, view_pairs.largest_shift
-    used = [group.noise for group in view_pairs.shift_groups]
-    lengths = {i: noises[i].length(tail) + int(shift[i]) for i in used}
-    if sum(lengths.values()) > LARGEST_TABLES:
-        longest = max(used, key=lengths.__getitem__)
-        raise TooLarge(
-            f"the noises need tables of {sum(lengths.values()):,} entries in all, more than "
-            f"{LARGEST_TABLES:,}; the longest is that of {noises[longest]}: lower r or "
-            "move p away from 1, or evaluate fewer pairs at a time"
-        )
-    return {i: noise_table(noises[i], n) for i, n in lengths.items()}

@@ -66,7 +66,7 @@ class RowSpectra:
     @staticmethod
     def of(rows: FloatArray, scale: FloatArray) -> RowSpectra:
         """Each row times its scale."""
-        from accounting.evaluator.kernels import largest_moduli, rfft_rows
+        from accounting.evaluator.kernels import largest_moduli, rfft_rows, row_norms
 
         count, n = rows.shape
         re, im = np.empty((2, count, n // 2 + 1))
@@ -76,12 +76,12 @@ class RowSpectra:
         def work(a: int, b: int) -> None:
             for begin in range(a, b, _BATCH):
                 s = slice(begin, min(begin + _BATCH, b))
-                norm[s] = np.linalg.norm(rows[s] * scale[s, None], axis=1) * (1 + 1e-9)
+                row_norms(rows[s], scale[s], norm[s])
                 rfft_rows(rows[s], scale[s], cos, sin, re[s], im[s])
                 largest_moduli(re[s], im[s], modulus[s])
 
         in_chunks(work, count, smallest=8)
-        return RowSpectra(re, im, norm, np.maximum(modulus, re[:, 0]))
+        return RowSpectra(re, im, norm * (1 + 1e-9), np.maximum(modulus, re[:, 0]))
 
 
 def plain_spectra(tilted: TiltedLosses, plain: IntArray) -> RowSpectra:
@@ -104,7 +104,9 @@ def transform(
 ) -> Spectra:
     """Spectra of the factors that ``pairs`` use, each normalized to total mass one, or zero where a
     factor has no row.  ``known`` are those of all plain factors and of the shifts of W."""
-    used, n_plain = np.unique(view_pairs.factors_of(pairs)[1]), len(view_pairs.plain)
+    used, n_plain = np.arange(view_pairs.factor_count), len(view_pairs.plain)
+    if len(pairs) < view_pairs.pair_count:
+        used = np.unique(view_pairs.factors_of(pairs)[1])
     mixed = used[used >= n_plain] - n_plain
     if known is not None:
         plain, shifts = known
@@ -115,8 +117,10 @@ def transform(
     row_of = np.full(view_pairs.factor_count, -1, np.int64)
     row_of[used] = np.arange(len(used))
     size, n = tilted.plan.size, len(plain.re)
-    re, im = np.empty((2, len(used), size // 2 + 1))
-    re[:n], im[:n] = plain.re, plain.im
+    re, im = plain.re, plain.im
+    if len(mixed):
+        re, im = np.empty((2, len(used), size // 2 + 1))
+        re[:n], im[:n] = plain.re, plain.im
     norm, modulus, products = np.ones(len(used)), np.ones(len(used)), np.zeros(len(used))
     norm[:n], modulus[:n] = np.minimum(plain.norm, 1.0), plain.modulus
     if len(mixed) and view_pairs.central is not None:
@@ -194,30 +198,39 @@ class _BoundingSpectra:
     norm: FloatArray
 
     @staticmethod
-    def of(terms: PairTerms, loss: FloatArray) -> _BoundingSpectra:
-        from accounting.evaluator.kernels import rfft_rows
+    def of(terms: PairTerms) -> _BoundingSpectra:
+        from accounting.evaluator.kernels import rfft_rows, row_norms
 
         plan, n = terms.plan, terms.plan.size
-        splits, kind = np.unique(terms.splits, return_inverse=True)
+        splits, kind = terms.splits[:1], np.zeros(len(terms.splits), np.int64)
+        if (terms.splits != splits).any():
+            splits, kind = np.unique(terms.splits, return_inverse=True)
+        # the loss at every place of a row, where places are indices modulo n
+        turn = plan.origin % n
+        loss = np.append(
+            multiples(plan.origin + n - turn, turn, plan.step),
+            multiples(plan.origin, n - turn, plan.step),
+        )
         functions = np.zeros((2 * len(splits), n))
-        for i, k in enumerate(splits):
-            functions[2 * i + UPPER] = bounding_functions.upper(loss, terms.eps_up, plan.tilt)
+        above = bounding_functions.upper(loss, terms.eps_up, plan.tilt)
+        for i, k in enumerate(splits.tolist()):
+            functions[2 * i + UPPER] = above
             if 2.01 * k * plan.step * max(plan.tilt, 1.0) > _LARGEST_EXPONENT:
                 continue  # too many splits for this step: ``_errors`` makes the error infinite
             functions[2 * i + LOWER] = bounding_functions.lower(
-                loss, terms.eps_low, plan.tilt, splits=max(1, int(k)), step=plan.step
+                loss, terms.eps_low, plan.tilt, splits=max(1, k), step=plan.step
             )
         supremum = math.exp(bounding_functions.log_peak(plan.tilt))
         peak = np.maximum(np.abs(functions).max(axis=1), supremum)
-        norm = peak * np.linalg.norm(functions / peak[:, None], axis=1) * (1 + 1e-9)
-        functions = np.ascontiguousarray(np.roll(functions, plan.origin % n, axis=1))
+        norm, weight = np.empty(len(functions)), np.full(len(functions), 2.0 / n)
+        row_norms(functions, 1 / peak, norm)
+        norm *= peak * (1 + 1e-9)
         re, im = np.empty((2, len(functions), n // 2 + 1))
-        rfft_rows(functions, np.ones(len(functions)), *twiddles(n), re, im)
+        rfft_rows(functions, weight, *twiddles(n), re, im)
         for spectrum in (re, im):
-            spectrum *= 2.0 / n
             spectrum[:, 0] *= 0.5
             spectrum[:, -1] *= 0.5
-        return _BoundingSpectra(kind.astype(np.int64), re, im, peak, norm)
+        return _BoundingSpectra(kind, re, im, peak, norm)
 
 
 def correlate(spectra: Spectra, terms: PairTerms, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -225,9 +238,8 @@ def correlate(spectra: Spectra, terms: PairTerms, pairs: IntArray) -> tuple[Floa
     with the columns ``UPPER`` and ``LOWER``."""
     from accounting.evaluator.kernels import pair_sums
 
-    view_pairs, plan = terms.view_pairs, terms.plan
-    loss = multiples(plan.origin, plan.size, plan.step)
-    test = _BoundingSpectra.of(terms, loss)
+    view_pairs = terms.view_pairs
+    test = _BoundingSpectra.of(terms)
     out = np.empty((len(pairs), 2))
     spectrum = spectra.re, spectra.im, view_pairs.start, spectra.rows_of(view_pairs)
 
@@ -235,31 +247,35 @@ def correlate(spectra: Spectra, terms: PairTerms, pairs: IntArray) -> tuple[Floa
         bounding = test.kind, test.re, test.im
         pair_sums(*spectrum, view_pairs.releases, *bounding, pairs[a:b], out[a:b])
 
-    in_chunks(work, len(pairs), smallest=16)
-    return out, _errors(spectra, terms, test, loss)[pairs]
+    in_chunks(work, len(pairs), smallest=64)
+    return out, _errors(spectra, terms, test)[pairs]
 
 
-def _errors(
-    spectra: Spectra, terms: PairTerms, test: _BoundingSpectra, loss: FloatArray
-) -> FloatArray:
+def _errors(spectra: Spectra, terms: PairTerms, test: _BoundingSpectra) -> FloatArray:
     """Per pair, bounds of the errors of both inner products."""
-    view_pairs, plan, n = terms.view_pairs, terms.plan, terms.plan.size
-    # Lemma F5: the transform, the products and the inner product, in the 2-norm
-    norms, log_sizes = spectra.norm_totals(view_pairs)
-    count = np.diff(view_pairs.start) * view_pairs.releases
-    fourier = 28 * math.log2(n) * (norms + 1) + 6 * count + n / 512 + 600
-    with np.errstate(over="ignore"):
-        fourier *= np.exp(log_sizes * (1 + 1e-9) + 3 * count * UNIT_ROUNDOFF)
-    steepness = plan.tilt * (float(np.abs(loss).max()) + abs(plan.eps))
-    rounding = (8 * steepness + 64) * UNIT_ROUNDOFF
-    error = np.empty((view_pairs.pair_count, 2))
-    for side in (UPPER, LOWER):
-        row = 2 * test.kind + side
-        error[:, side] = 1.01 * UNIT_ROUNDOFF * fourier * test.norm[row]
-        error[:, side] += test.peak[row] * (terms.outside * (1 + 1e-9) + rounding)
-    # Theorem 5 changes the function near eps: that part must lie inside the window
-    near = 2.01 * terms.splits * plan.step
-    inside = (terms.eps_low - near > loss[0]) & (terms.eps_low + near < loss[-1])
-    inside &= near * max(plan.tilt, 1.0) <= _LARGEST_EXPONENT
-    error[~inside, LOWER] = math.inf
+    from accounting.evaluator.compiled.pair_term_kernels import inner_product_errors
+
+    plan, low, high = terms.plan, terms.plan.origin, terms.plan.origin + terms.plan.size - 1
+    norms, log_sizes = spectra.norm_totals(terms.view_pairs)
+    count = np.diff(terms.view_pairs.start) * terms.view_pairs.releases
+    steepness = plan.tilt * (max(abs(low), abs(high)) * plan.step + abs(plan.eps))
+    # Theorem 5 changes the function near eps: that part must lie inside the window, ...
+    near = min(terms.eps_low - low * plan.step, high * plan.step - terms.eps_low)
+    # ... and e^{tilt * loss} must not overflow there
+    near = min(near, _LARGEST_EXPONENT / max(plan.tilt, 1.0))
+    error = np.empty((terms.view_pairs.pair_count, 2))
+    inner_product_errors(
+        norms,
+        log_sizes,
+        count,
+        28 * math.log2(plan.size),
+        plan.size / 512 + 600,
+        (8 * steepness + 64) * UNIT_ROUNDOFF,
+        terms.outside,
+        2.01 * plan.step * terms.splits < near,
+        test.kind,
+        test.peak,
+        test.norm,
+        error,
+    )
     return error

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
-from accounting.evaluator.grid_plan import GridPlan, Tables
-from accounting.evaluator.noise_tables import NoiseTable
-from accounting.evaluator.view_pairs import CentralMixture, ShiftGroup, ViewPairs
+from accounting.evaluator.grid_plan import GridPlan
+from accounting.evaluator.noise_tables import NoiseTables
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 
 LARGEST_GRID = 1 << 22
 """Largest number of grid points, and largest index of a grid point of one factor."""
@@ -27,6 +28,8 @@ TINY = 2.0**-1021
 """Bound of what a sum loses by underflow (Lemma F3)."""
 SMALLEST_DELTA = 1e-280
 """Below, products of doubles lose relative accuracy: smaller lower bounds are reported as 0."""
+_FEWEST_OUTCOMES = 100_000
+"""Number of outcomes that are worth a thread."""
 _SMALLEST_MOMENT = SMALLEST_DELTA
 """A factor whose tilted mass is smaller, in the unit of its row, counts as lying below the grid."""
 
@@ -102,26 +105,27 @@ class _Cells:
             )
         return _Cells(tilts, last, central_last, decay)
 
-    @property
+    @cached_property
     def steepest(self) -> FloatArray:
         """The plan's tilt, and the largest magnitude of the others."""
         return np.array([self.tilts[0], np.abs(self.tilts[1:]).max(initial=0.0)])
 
-    def errors(self, table: NoiseTable, plan: GridPlan) -> FloatArray:
+    def errors(self, tables: NoiseTables, table: IntArray, plan: GridPlan) -> FloatArray:
         """Relative errors of rows and moments at the tilts ``steepest`` (Lemma F3)."""
         count = self.decay.shape[1]
         highest = abs(plan.first + count - 1)
+        size = 3 * np.diff(tables.start) + 2 * count + 100
         exponent = np.minimum(self.steepest * (count + highest) * plan.step, 1500.0)
-        size = 3 * len(table.mass) + 2 * count + 12 * exponent + 100
-        size += 8 * max(-plan.first, highest) * plan.step
-        error = table.relative_error + table.loss_error + 2e-12 + size * UNIT_ROUNDOFF
-        return np.asarray(error)
+        exponent = 12 * exponent + 8 * max(-plan.first, highest) * plan.step
+        error = tables.relative_error + tables.loss_error + 2e-12 + size * UNIT_ROUNDOFF
+        return np.asarray(error[table][:, None] + exponent * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True)
 class _Shifted:
-    """Tilted losses of the shifts of one noise.  Rows, ``moment`` and ``below``, a bound of what
-    lies below the grid at the plan's tilt, are in units of e^log_unit of their tilt."""
+    """Tilted losses of plain factors, or of the shifts of W.  Rows, ``moment`` and ``below``, a
+    bound of what lies below the grid at the plan's tilt, are in units of e^log_unit of their tilt;
+    ``error`` has the relative errors of rows and moments for the plan's tilt and the others."""
 
     rows: FloatArray
     moment: FloatArray
@@ -130,6 +134,7 @@ class _Shifted:
     capped: FloatArray
     capped_q: FloatArray
     unknown: FloatArray
+    error: FloatArray
     last: IntArray
 
 
@@ -142,7 +147,6 @@ class TiltedRows:
     rows: FloatArray
     plain: Factors
     shifted: _Shifted | None
-    error: FloatArray
 
     def mixed(self, central: CentralMixture | None) -> TiltedLosses:
         """With the central factors, whose shifts must be those of the rows."""
@@ -150,74 +154,60 @@ class TiltedRows:
             none = np.zeros((0, self.plan.size))
             return TiltedLosses(self.plan, self.rows, central, none, self.plain)
         w, step = self.shifted, self.plan.step
-        found, scale = _central_factors(central, w, self.error, self.cells, step)
-        factors = _concatenated([self.plain, found])
+        found, scale = _central_factors(central, w, self.cells, step)
+        both = {
+            column.name: np.concatenate(
+                [getattr(part, column.name) for part in (self.plain, found)]
+            )
+            for column in fields(Factors)
+        }
+        factors = Factors(**both)
         return TiltedLosses(self.plan, self.rows, central, w.rows, factors, w.moment[:, 0], scale)
 
 
-def tilt_factors(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedLosses:
+def tilt_factors(view_pairs: ViewPairs, tables: NoiseTables, plan: GridPlan) -> TiltedLosses:
     """Put the losses of all factors on the grid of the plan and tilt them."""
     return tilt_rows(view_pairs, tables, plan).mixed(view_pairs.central)
 
 
-def tilt_rows(view_pairs: ViewPairs, tables: Tables, plan: GridPlan) -> TiltedRows:
+def tilt_rows(view_pairs: ViewPairs, tables: NoiseTables, plan: GridPlan) -> TiltedRows:
     """Put the losses of all plain factors and of all shifts of W on the grid and tilt them."""
     cells = _Cells.of(view_pairs, plan)
-    rows = np.empty((len(view_pairs.plain), plan.size))
-    shifted, error = None, np.zeros(2)
-    parts, places = [_no_factors(len(cells.tilts))], []
-    for group in view_pairs.shift_groups:
-        table = tables[group.noise]
-        found, errors = _tilt_shifts(table, group, cells, plan), cells.errors(table, plan)
-        if group.central is None:
-            rows[group.factors] = found.rows
-            parts.append(_plain_factors(found, errors))
-            places.append(group.factors)
-        else:
-            shifted, error = found, errors
-    order = np.argsort(np.concatenate([np.zeros(0, np.int64), *places]))
-    return TiltedRows(plan, cells, rows, _concatenated(parts, order), shifted, error)
+    n, (noise, shift) = len(view_pairs.plain), view_pairs.shifted_noises
+    table = tables.index[noise]
+    plain = _tilt_shifts(tables, table[:n], shift[:n], cells.last, cells.last, cells, plan)
+    shifted = None
+    if len(shift) > n:  # rows that are mixed need a common unit
+        last, unit = cells.central_last, np.full(len(shift) - n, cells.central_last.max())
+        shifted = _tilt_shifts(tables, table[n:], shift[n:], last, unit, cells, plan)
+    return TiltedRows(plan, cells, plain.rows, _plain_factors(plain), shifted)
 
 
-def _concatenated(parts: list[Factors], order: IntArray | slice = slice(None)) -> Factors:
-    return Factors(
-        **{
-            column.name: np.concatenate([getattr(part, column.name) for part in parts])[order]
-            for column in fields(Factors)
-        }
-    )
-
-
-def _no_factors(tilts: int) -> Factors:
-    none = np.zeros(0)
-    return Factors(np.zeros((0, tilts)), none, none, none, none, none, none, np.zeros(0, np.int64))
-
-
-def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: GridPlan) -> _Shifted:
-    """Put the losses of the shifts of one noise on the grid and tilt them."""
+def _tilt_shifts(
+    tables: NoiseTables,
+    table: IntArray,
+    shift: IntArray,
+    last: IntArray,
+    reference: IntArray,
+    cells: _Cells,
+    plan: GridPlan,
+) -> _Shifted:
+    """Put the loss of every shifted table on the grid up to ``last`` and tilt it in the unit of
+    the grid point ``reference``."""
     from accounting.evaluator.kernels import tilted_rows
 
-    shifts, n = group.shifts, len(group.shifts)
-    if group.central is None:
-        reference = last = cells.last[group.factors]
-    else:  # rows that are mixed need a common unit
-        last, reference = cells.central_last, np.full(n, cells.central_last.max())
+    n, step, first = len(last), plan.step, plan.first
     rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
     aside = np.empty((n, 5))
-    mass, log_mass, sums, step, first = (
-        table.mass,
-        table.log_mass,
-        table.sums,
-        plan.step,
-        plan.first,
-    )
 
     def work(a: int, b: int) -> None:
         s = slice(a, b)
-        grid = last[s], reference[s], step, first, cells.decay
-        tilted_rows(mass, log_mass, sums, shifts[s], *grid, rows[s], moment[s], aside[s])
+        grid = last[s], reference[s], step, first, cells.decay, rows[s], moment[s], aside[s]
+        where = tables.start, tables.sum_start, table[s], shift[s], *grid
+        tilted_rows(tables.mass, tables.log_mass, tables.sums, *where)
 
-    in_chunks(work, n, smallest=max(1, 20_000 // len(table.mass)))
+    length = len(tables.mass) // (len(tables.start) - 1)
+    in_chunks(work, n, smallest=max(1, _FEWEST_OUTCOMES // length))
     # Underflow loses less than 2^-1021 in the unit of the row.  That is added to ``below``, and to
     # the moments of the other tilts, which serve as upper bounds.
     moment[:, 1:] += TINY
@@ -229,19 +219,20 @@ def _tilt_shifts(table: NoiseTable, group: ShiftGroup, cells: _Cells, plan: Grid
         rows=rows,
         moment=moment,
         log_unit=reference[:, None] * step * cells.tilts,
-        below=below_grid * floor + np.where(moment[:, 0] > 0, TINY, 2 * _SMALLEST_MOMENT),
+        below=below_grid * floor + np.where(empty, 2 * _SMALLEST_MOMENT, TINY),
         capped=infinite + capped,
         capped_q=capped_q,
-        unknown=unknown + table.tail,
+        unknown=unknown + tables.tail[table],
+        error=cells.errors(tables, table, plan),
         last=last,
     )
 
 
-def _plain_factors(shifted: _Shifted, error: FloatArray) -> Factors:
+def _plain_factors(shifted: _Shifted) -> Factors:
     """Every shift is a factor."""
     with np.errstate(divide="ignore"):
         log_moment = np.log(shifted.moment) + shifted.log_unit
-    eta, eta_others = np.broadcast_to(error, (len(shifted.last), 2)).T
+    eta, eta_others = shifted.error.T
     return Factors(
         log_moment=log_moment,
         log_whole=np.log(shifted.moment[:, 0] + shifted.below) + shifted.log_unit[:, 0],
@@ -255,7 +246,7 @@ def _plain_factors(shifted: _Shifted, error: FloatArray) -> Factors:
 
 
 def _central_factors(
-    central: CentralMixture, shifted: _Shifted, error: FloatArray, cells: _Cells, step: float
+    central: CentralMixture, shifted: _Shifted, cells: _Cells, step: float
 ) -> tuple[Factors, FloatArray]:
     """Every factor mixes shifts of W, whose rows have a common unit.
 
@@ -274,7 +265,7 @@ def _central_factors(
     share = np.exp(np.outer(central.offsets, [0.0, 1.0, 0.0]))
     capped, capped_q, unknown = central.sums(aside, share).T
     size = 8 * m[:, None] + 64 * (cells.steepest + 1) * (central.step * m[:, None] + step) + 256
-    eta, eta_others = (error + 4e-12 + size * UNIT_ROUNDOFF).T
+    eta, eta_others = (shifted.error[0] + 4e-12 + size * UNIT_ROUNDOFF).T
     last = central.largest(shifted.last.astype(float), offsets.case_index.astype(float))
     with np.errstate(divide="ignore"):
         log_moment = np.log(total) + log_unit

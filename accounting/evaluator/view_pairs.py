@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -169,23 +170,31 @@ class ViewPairs:
     def shift_groups(self) -> list[ShiftGroup]:
         """One group per noise in use, that of W last."""
         order = np.argsort(self.plain[:, 0], kind="stable")
-        noises, begins = np.unique(self.plain[order, 0], return_index=True)
-        groups = [
-            ShiftGroup(int(noise), self.plain[rows, 1], rows)
-            for noise, rows in zip(noises, np.split(order, begins[1:]), strict=False)  # maybe none
-        ]
+        noise = self.plain[order, 0]
+        ends = [*(1 + np.flatnonzero(noise[1:] != noise[:-1])).tolist(), len(order)]
+        parts = [order[a:b] for a, b in pairwise([0, *ends]) if a < b]
+        groups = [ShiftGroup(int(self.plain[at[0], 0]), self.plain[at, 1], at) for at in parts]
         if self.central is not None and len(self.central.mix):
             ids = np.arange(len(self.plain), self.factor_count)
             groups.append(ShiftGroup(self.central.noise, self.central.shifts, ids, self.central))
         return groups
 
+    @property
+    def shifted_noises(self) -> tuple[IntArray, IntArray]:
+        """Noise and shift of every plain factor, and after them of every shift of W."""
+        if self.central is None or not len(self.central.mix):
+            return self.plain[:, 0], self.plain[:, 1]
+        shifts = self.central.shifts
+        noise = np.full(len(shifts), self.central.noise)
+        return np.append(self.plain[:, 0], noise), np.append(self.plain[:, 1], shifts)
+
     @cached_property
     def largest_loss(self) -> FloatArray:
         """Per pair, an upper bound of the loss; infinite when some outcome gives the input away."""
         losses = np.empty(self.factor_count)
-        for row, (noise, shift) in enumerate(self.plain):
+        for row, (index, shift) in enumerate(self.plain.tolist()):
             check_time()
-            losses[row] = self.noises[noise].largest_loss(int(shift))
+            losses[row] = self.noises[index].largest_loss(shift)
         if self.central is not None:
             noise = self.noises[self.central.noise]
             of_shift = np.array([noise.largest_loss(int(t)) for t in self.central.shifts])

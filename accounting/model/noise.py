@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
-import numpy as np
-
-from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
+from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.base.deadline import check_time
 from accounting.base.errors import InvalidParameter
 from accounting.model.negative_binomial import NegativeBinomial
 
-_SLACKS = np.geomspace(0.999, 1e-4, 32)
-"""Tilts t that are tried in Chernoff's bound, as (1 - p_max t) / (1 - p_max)."""
+_NARROWEST_SLACK, _WIDEST_SLACK = 1e-4, 0.99
+"""Range of the t of Chernoff's bound, as (1 - p_max t) / (1 - p_max)."""
+_SLACK_STEPS, _LENGTH_STEPS = 12, 8
+"""Bisections for the best t of a sum, and largest number of lengths of a table that are tried."""
 _MOST_SHOWN = 3
 """Parts that ``repr`` lists."""
 _LONGEST_PRODUCT = 100_000
@@ -74,40 +73,64 @@ class NoiseSum:
         """Whether every r is at least 1 (evaluator/covered_pairs.md, Lemma 1)."""
         return all(part.r >= 1 for part in self.parts)
 
-    @cached_property
-    def _chernoff(self) -> tuple[FloatArray, FloatArray]:
-        """(log t, log E t^Z) on a grid of t in (1, 1/p_max), rounded up."""
+    def _chernoff(self, n: float) -> tuple[float, float]:
+        """(log t, log E t^Z rounded up) for about the t that bounds Pr[Z >= n] best.
+
+        t lies in (1, 1/p_max) and is given through the slack 1 - p_max t (floating_point.md, F2).
+        """
         p_max = max(part.p for part in self.parts)
-        slack = (1 - p_max) * _SLACKS  # 1 - p_max * t
-        log_t = np.log1p(-slack) - math.log(p_max)
-        log_moment = np.zeros_like(slack)
-        size = np.zeros_like(slack)
-        for part in self.parts:
-            # 1 - p t = (1 - p) - p (t - 1), and p = p_max gives the slack itself
-            left = slack if part.p == p_max else 1 - part.p * np.exp(log_t)
-            term = part.r * (np.log(left) - math.log1p(-part.p))
-            log_moment -= term
-            size += part.r * (np.abs(np.log(left)) + abs(math.log1p(-part.p)) + 8)
-        inexact = 2 * self.p_ulps + (16 if len(self.parts) > 1 else 0)
-        margin = (16 + inexact / slack) * UNIT_ROUNDOFF * size
-        usable = margin < 1
-        if not usable.any():
-            raise InvalidParameter(
-                f"p = {p_max!r} is too close to 1 to bound the tail of {self}; lower p or r"
-            )
-        return log_t[usable] * (1 - 1e-12), (log_moment + margin)[usable]
+        widest = _WIDEST_SLACK * (1 - p_max)
+        slack = min(max(self._best_slack(n, p_max), _NARROWEST_SLACK * (1 - p_max)), widest)
+        while True:
+            log_t = math.log1p(-slack) - math.log(p_max)
+            log_moment = size = 0.0
+            for part in self.parts:
+                # 1 - p t = (1 - p) - p (t - 1), and p = p_max gives the slack itself
+                left = math.log(slack if part.p == p_max else 1 - part.p * math.exp(log_t))
+                right = math.log1p(-part.p)
+                log_moment -= part.r * (left - right)
+                size += part.r * (abs(left) + abs(right) + 8)
+            inexact = 2 * self.p_ulps + (16 if len(self.parts) > 1 else 0)
+            margin = (16 + inexact / slack) * UNIT_ROUNDOFF * size
+            if margin < 1:
+                return log_t * (1 - 1e-12), log_moment + margin
+            if slack == widest:
+                raise InvalidParameter(
+                    f"p = {p_max!r} is too close to 1 to bound the tail of {self}; lower p or r"
+                )
+            slack = min(2 * slack, widest)
+
+    def _best_slack(self, n: float, p_max: float) -> float:
+        """About the slack at which the mean under the weights t^Z, sum of r p t / (1 - p t), is n;
+        for a single part that is r / (n + r)."""
+        if len(self.parts) == 1:
+            return self.parts[0].r / (n + self.parts[0].r)
+        low, high = _NARROWEST_SLACK * (1 - p_max), 1 - p_max
+        for _ in range(_SLACK_STEPS):
+            slack = math.sqrt(low * high)
+            t = (1 - slack) / p_max
+            mean = sum(part.r * part.p * t / max(1 - part.p * t, slack) for part in self.parts)
+            low, high = (slack, high) if mean > n else (low, slack)
+        return high
 
     def tail_bound(self, n: int) -> float:
         """An upper bound on Pr[Z >= n] (Markov's inequality for t^Z; floating_point.md, F2)."""
-        log_t, log_moment = self._chernoff
+        log_t, log_moment = self._chernoff(n)
         exponent = log_moment - n * log_t
-        exponent += 8 * UNIT_ROUNDOFF * (np.abs(log_moment) + n * log_t)
-        return min(1.0, math.exp(min(0.0, float(exponent.min()))) * (1 + 1e-12) + 5e-324)
+        exponent += 8 * UNIT_ROUNDOFF * (abs(log_moment) + n * log_t)
+        return min(1.0, math.exp(min(0.0, exponent)) * (1 + 1e-12) + 5e-324)
 
     def length(self, tail: float) -> int:
         """A table length beyond which at most about ``tail`` is left."""
-        log_t, log_moment = self._chernoff
-        return max(2, math.ceil(float(((log_moment - math.log(tail)) / log_t).min())) + 1)
+        log_tail, scale = math.log(tail), 1 / (1 - max(part.p for part in self.parts))
+        guess = self.mean + math.sqrt(-2 * log_tail * self.variance) - 0.75 * log_tail * scale
+        for _ in range(_LENGTH_STEPS):  # the length for the t that is best for the last one
+            log_t, log_moment = self._chernoff(guess)
+            n = max((log_moment - log_tail) / log_t, 1.0)
+            if abs(n - guess) < 0.02 * n:
+                break
+            guess = n
+        return max(2, math.ceil(n) + 1)
 
     def largest_loss(self, shift: int) -> float:
         """An upper bound on sup_z log f(z) - log f(z + shift) (exact_view.md, Lemma 5).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -52,6 +52,11 @@ class CoordinateShift:
         unit = difference.pop(UNIT, 0)
         shifts = tuple(sorted((a, shift) for a, shift in difference.items() if shift))
         return CoordinateShift(before, after, shifts, unit)
+
+    def by_law(self, laws: Mapping[Atom, Atom]) -> CoordinateShift:
+        """With every noise under the name of the atom that stands for its law, so that equal laws
+        share tables and factors; a product has a factor as often as it is listed here."""
+        return replace(self, shifts=tuple(sorted((laws[a], shift) for a, shift in self.shifts)))
 
     @property
     def distance(self) -> int:

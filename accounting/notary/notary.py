@@ -77,6 +77,13 @@ class Notary:
     def _noisy(self) -> list[Atom]:
         return [atom for atom, parts in self.mechanism.atoms.items() if parts]
 
+    @cached_property
+    def laws(self) -> dict[Atom, Atom]:
+        """Per noisy atom, the first one with the same exact noise: it stands for their law."""
+        first: dict[tuple[ExactNoise, ...], Atom] = {}
+        atoms = self.mechanism.atoms
+        return {atom: first.setdefault(atoms[atom], atom) for atom in self._noisy if atom != UNIT}
+
     def shifted_changes(self, changes: Collection[Change] | None = None) -> list[ShiftedChange]:
         """These changes, or all that one user can make, with the shifts of the noises."""
         cs = self.columns.of_input
@@ -93,7 +100,7 @@ class Notary:
         @cache
         def one(before: int, after: int) -> CoordinateShift:
             check_time()
-            return CoordinateShift.of(before, after, cs)
+            return CoordinateShift.of(before, after, cs).by_law(self.laws)
 
         if changes is None:
             changes = self.mechanism.changes()
@@ -212,10 +219,11 @@ class Notary:
         )
 
     def tables(self) -> dict[Atom, NoiseTable]:
-        """The noises at the working precision; for {-1, +1} it is W = M + its noise."""
+        """The laws of the noises at the working precision, under the atoms that stand for them; for
+        {-1, +1} it is W = M + its noise."""
         atoms = self.mechanism.atoms
-        out = {atom: _table(parts) for atom, parts in atoms.items() if parts}
-        unit = out[UNIT].parts if UNIT in out else ()
+        out = {atom: _table(atoms[atom]) for atom in dict.fromkeys(self.laws.values())}
+        unit = _table(atoms[UNIT]).parts if atoms.get(UNIT) else ()
         out[UNIT] = NoiseTable([*unit, (arb(1), (-2 * self.mechanism.central.loss()).exp())])
         return out
 

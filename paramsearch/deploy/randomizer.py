@@ -46,7 +46,13 @@ class NoiseEvent:
 
 
 class Noise:
-    """A sampler of the noise of one user, or of several users together."""
+    """A sampler of the noise of one user, or of several users together.
+
+    The events of an atom form a Poisson process.  Those of all atoms together are a Poisson process
+    with the sum of the rates, in which every event belongs to an atom with probability proportional
+    to its rate, independently of all others (superposition): this is the same joint law.  So a user
+    costs one draw, and an event as many more as the logarithm of the number of atoms.
+    """
 
     def __init__(self, file: ParameterFile) -> None:
         self.users, self.dimension = file.problem.n, file.dimension

@@ -16,8 +16,9 @@ SMALLEST_RUN = 2.0**-900
 @kernel
 def one_minus_exp(d: float) -> float:
     """1 - exp(-d) for 0 <= d <= 1/16, within 1e-12 (Taylor to the sixth power)."""
+    third, fifth, sixth = 1.0 / 3.0, 1.0 / 5.0, 1.0 / 6.0  # products are faster than quotients
     return d * (
-        1.0 - d / 2.0 * (1.0 - d / 3.0 * (1.0 - d / 4.0 * (1.0 - d / 5.0 * (1.0 - d / 6.0))))
+        1.0 - 0.5 * d * (1.0 - third * d * (1.0 - 0.25 * d * (1.0 - fifth * d * (1.0 - sixth * d))))
     )
 
 

@@ -1,0 +1,1 @@
+"""Numba kernels of the steps around the transform, which is in ``evaluator/kernels.py``."""
