@@ -44,7 +44,7 @@ def bound_all(
     """Bounds of all pairs at ``eps``; ``gap`` and ``absolute`` are those of the largest, as for
     ``evaluate``."""
     lower, upper = np.zeros(source.pair_count), np.ones(source.pair_count)
-    level = absolute / 2
+    level, compared = absolute / 2, [np.zeros(0, np.int64)]
     for m_first, m_end in reversed(list(pairwise(slack_edges(source, eps)))):
         check_time()
         group = group_of(source, m_first, m_end)
@@ -53,10 +53,16 @@ def bound_all(
         found = evaluate(source.chosen(group.pairs[likely]), eps, gap=gap, absolute=absolute)
         lower[places[likely]] = found.lower
         level = max(level, _NEAR * float(found.lower.max(initial=0.0)))
-        upper[places] = group_upper(group, eps, level, progress)
+        upper[places], others = group_upper(group, eps, level, progress)
+        compared.append(places[others])
         upper[places[likely]] = np.fmin(upper[places[likely]], found.upper)
     return refined(
-        source, AllBounds(lower, upper), eps, gap=gap, absolute=absolute, progress=progress
+        source,
+        AllBounds(lower, upper, np.concatenate(compared)),
+        eps,
+        gap=gap,
+        absolute=absolute,
+        progress=progress,
     )
 
 

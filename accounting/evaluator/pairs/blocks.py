@@ -25,6 +25,7 @@ from accounting.evaluator.build_view_pairs import SparseColumns, chosen_pairs
 from accounting.evaluator.evaluate import MEMORY_LIMIT, coarse_estimate
 from accounting.evaluator.grid_plan import GridPlan, Refinement, choose_plan
 from accounting.evaluator.pair_error_terms import PairTerms, cheap_bounds
+from accounting.evaluator.pairs.covered_pairs import covered_pairs
 from accounting.evaluator.spectra import (
     RowSpectra,
     correlate,
@@ -265,17 +266,21 @@ class _Pass:
     rows: TiltedRows
     known: tuple[RowSpectra, RowSpectra] | None = None
 
-    def upper(self, rows: slice, level: float) -> FloatArray:
-        """Upper bounds of a block; those that are at most ``level`` may be loose."""
+    def upper(self, rows: slice, level: float) -> tuple[FloatArray, IntArray]:
+        """Upper bounds of a block; those that are at most ``level`` may be loose.
+
+        Also, per pair, the one of the block that covers it and whose bound it has, or itself.
+        """
         block = self.group.view_pairs(rows)
         tilted = self.rows.mixed(block.central)
         upper = cheap_bounds(block, tilted.factors, self.plan)
-        keep = np.flatnonzero(upper > level)
+        keep, cover = np.flatnonzero(upper > level), np.arange(len(upper))
         if len(keep):
-            start, factor = block.factors_of(keep)
-            part = replace(block, start=start, factor=factor)
-            upper[keep] = np.fmin(upper[keep], self._fine(part, tilted))
-        return upper
+            cover[keep] = keep[covered_pairs(_part(block, keep)).cover]
+            alone = keep[cover[keep] == keep]
+            upper[alone] = np.fmin(upper[alone], self._fine(_part(block, alone), tilted))
+            upper[keep] = np.fmin(upper[keep], upper[cover[keep]])
+        return upper, cover
 
     def _fine(self, part: ViewPairs, tilted: TiltedLosses) -> FloatArray:
         if self.known is None:
@@ -285,6 +290,12 @@ class _Pass:
         terms = PairTerms.of(part, tilted.factors, self.plan)
         spectra = transform(part, tilted, every, self.known)
         return terms.bounds(*correlate(spectra, terms, every), every).upper
+
+
+def _part(block: ViewPairs, pairs: IntArray) -> ViewPairs:
+    """These pairs with the numbering of factors of the block."""
+    start, factor = block.factors_of(pairs)
+    return replace(block, start=start, factor=factor)
 
 
 def _largest_grid(group: Group) -> int:
@@ -312,24 +323,29 @@ def upper_bounds(
     source: InputPairs,
     eps: float,
     level: float,
-    take: Callable[[IntArray, FloatArray], None],
+    take: Callable[[IntArray, FloatArray, IntArray], None],
     progress: Progress = silent,
 ) -> None:
-    """Call ``take(pairs, upper)`` for blocks that cover all ordered pairs.
+    """Call ``take(pairs, upper, compared)`` for groups of all ordered pairs.
 
     ``upper`` are upper bounds of the divergences at ``eps``; those that are at most ``level`` may
-    be loose, those above are within a percent or so.
+    be loose, those above are within a percent or so.  The indices ``compared`` are those of pairs
+    that have the bound of another pair of the group, which covers them.
     """
     for m_first, m_end in pairwise(slack_edges(source, eps)):
         check_time()
         group = group_of(source, m_first, m_end)
-        take(group.pairs, group_upper(group, eps, level, progress))
+        take(group.pairs, *group_upper(group, eps, level, progress))
 
 
-def group_upper(group: Group, eps: float, level: float, progress: Progress) -> FloatArray:
-    """The bounds of one group; pairs that a grid serves badly get another one."""
+def group_upper(
+    group: Group, eps: float, level: float, progress: Progress
+) -> tuple[FloatArray, IntArray]:
+    """The bounds of one group, and the pairs that others cover; pairs that a grid serves badly get
+    another one."""
     upper, urgent = np.ones(len(group.pairs)), group.score(eps)
     left = np.arange(len(group.pairs))
+    cover = np.arange(len(group.pairs))
     for _ in range(_ATTEMPTS):
         part = group if len(left) == len(group.pairs) else group.restricted(left)
         sample = np.sort(_largest(urgent[left], _SAMPLE))
@@ -340,18 +356,22 @@ def group_upper(group: Group, eps: float, level: float, progress: Progress) -> F
         )
         for rows in part.blocks():
             check_time()
-            upper[left[rows]] = np.fmin(upper[left[rows]], work.upper(rows, level))
-        found = left[upper[left] > level]
+            places = left[rows]
+            found, covers = work.upper(rows, level)
+            upper[places], cover[places] = np.fmin(upper[places], found), places[covers]
+        found = left[(upper[left] > level) & (cover[left] == left)]
         if len(found) > _PROGRESS * len(left) or not len(found):
             break
         left, urgent = found, upper
-    return upper
+    while (cover != cover[cover]).any():  # a cover may have been covered on another grid
+        cover = cover[cover]
+    return np.fmin(upper, upper[cover]), np.flatnonzero(cover != np.arange(len(cover)))
 
 
 @dataclass(frozen=True)
 class PairsAbove:
     """The pairs (j, k) whose upper bounds exceed a level, with these bounds, and the largest upper
-    bound of all pairs."""
+    bound of all pairs.  Pairs that a listed one covers are not listed (covered_pairs.md)."""
 
     pairs: IntArray
     upper: FloatArray
@@ -361,15 +381,15 @@ class PairsAbove:
 def pairs_above(
     source: InputPairs, eps: float, claim: float, progress: Progress = silent
 ) -> PairsAbove:
-    """One rigorous pass over all ordered pairs: every other pair has a divergence of at most
-    ``claim`` at ``eps``."""
+    """One rigorous pass over all ordered pairs: every pair that is not listed has a divergence of
+    at most ``claim`` at ``eps``, or of at most that of a pair that is."""
     pairs: list[IntArray] = [np.zeros((0, 2), np.int64)]
     uppers: list[FloatArray] = [np.zeros(0)]
     largest = 0.0
 
-    def take(block: IntArray, upper: FloatArray) -> None:
+    def take(block: IntArray, upper: FloatArray, compared: IntArray) -> None:
         nonlocal largest
-        above = np.flatnonzero(upper > claim)
+        above = np.setdiff1d(np.flatnonzero(upper > claim), compared, assume_unique=True)
         pairs.append(block[above].astype(np.int64))
         uppers.append(upper[above])
         largest = max(largest, float(upper.max(initial=0.0)))

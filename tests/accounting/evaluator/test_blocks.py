@@ -88,7 +88,8 @@ def test_blocks_agree_with_all_pairs_at_once(seed: int, monkeypatch: pytest.Monk
             assert truth.lower.max() <= found.largest
             places = protocol.input_pairs.position(found.pairs)
             assert len(set(places.tolist())) == len(places)
-            assert np.isin(np.flatnonzero(truth.lower > claim), places).all()
+            missing = np.setdiff1d(np.flatnonzero(truth.lower > claim), places)
+            assert not len(missing) or truth.lower[missing].max() <= found.upper.max()
             assert (truth.lower[places] <= found.upper).all()
         bounds = bound_all(protocol.input_pairs, eps, gap=1e-2)
         assert (truth.lower <= bounds.upper).all()
