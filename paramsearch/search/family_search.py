@@ -18,6 +18,7 @@ import numpy as np
 
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
+from paramsearch.request import DEFAULT_TRIES
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration
 from paramsearch.search.dominance.program import Dominance
@@ -66,10 +67,8 @@ class Effort:
     @staticmethod
     def at(max_value: int, tries: int) -> Effort:
         """The effort for a max_value: one solution of stage 2 takes milliseconds to minutes."""
-        for limit, effort in _EFFORTS.items():
-            if max_value <= limit:
-                break
-        share = tries / 80
+        effort = next(effort for limit, effort in _EFFORTS.items() if max_value <= limit)
+        share = tries / DEFAULT_TRIES
         return Effort(
             families=max(1, round(effort.families * share)),
             improved=max(1, round(effort.improved * share)),
@@ -382,7 +381,7 @@ class Search:
     def _screened_change(
         self, base: Screened, draft: FamilyDraft, seen: set[DraftKey]
     ) -> Screened | None:
-        """The family of ``draft``, improved by stage 1, if it is new and about as good as before."""
+        """The family of ``draft``, improved by stage 1, if it is new and about as good."""
         if draft.key in seen:
             return None
         seen.add(draft.key)

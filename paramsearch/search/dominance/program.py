@@ -16,7 +16,8 @@ In u = t'^-q the constraints are linear, A u <= 1, and the cost, sum of w_s u_s^
 For v >= 0 with sum 1, c = A^T v and any feasible u, Hoelder's inequality with the exponents
 (q + 1) / q and q + 1 gives
 
-    sum of w_s^(q/(q+1)) c_s^(1/(q+1)) <= (sum of w_s u_s^(-1/q))^(q/(q+1)) (sum of c_s u_s)^(1/(q+1)),
+    sum of w_s^(q/(q+1)) c_s^(1/(q+1))
+        <= (sum of w_s u_s^(-1/q))^(q/(q+1)) (sum of c_s u_s)^(1/(q+1)),
 
 and sum of c_s u_s = v A u <= 1.  So (left side)^((q+1)/q) bounds the optimum from below, and every
 v that a solver meets tells how far it is from the optimum.
