@@ -20,14 +20,18 @@ from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
 from paramsearch.search import central_noise
 from paramsearch.search.budget import Budget
-from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft
+from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Candidate, Search, Start
 from paramsearch.search.target import Target
 
 _CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
 """Ratio of neighboring eps* that are compared, and the largest as a share of the largest possible
 one; rules of thumb."""
+
+
+_SMALL_PROBLEM = 24
+"""Largest max_value at which they are compared."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +72,7 @@ def generate(
     request: Request,
     *,
     resume: ParameterFile | None = None,
+    draft: FamilyDraft | None = None,
     refine_only: bool = False,
     progress: Progress = silent,
 ) -> Generated:
@@ -80,6 +85,7 @@ def generate(
         request: The problem, and how to solve it.
         resume: A file of the same max_value or a larger one.  The search starts from it as well as
             from its own families; by default, from the most similar file of the package's table.
+        draft: A family from which the search starts as well.
         refine_only: Whether to start only from that file, and to change only single atoms.  This is
             many times faster; local optimality is not proved.
         progress: Called with one line of text now and then.
@@ -98,13 +104,17 @@ def generate(
     (4, 4)
     """
     try:
-        return _generate(request, resume, refine_only, progress)
+        return _generate(request, resume, draft, refine_only, progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
 
 
 def _generate(
-    request: Request, resume: ParameterFile | None, refine_only: bool, progress: Progress
+    request: Request,
+    resume: ParameterFile | None,
+    draft: FamilyDraft | None,
+    refine_only: bool,
+    progress: Progress,
 ) -> Generated:
     target = _target(request)
     if request.method != "search":
@@ -122,7 +132,11 @@ def _generate(
     interrupted = False
     try:
         start = None if resume is None else _start(resume, target)
-        best = search.refine(start) if refine_only and start is not None else search.run(start)
+        drafts = [] if draft is None else [draft]
+        if refine_only and start is not None:
+            best = search.refine(start)
+        else:
+            best = search.run(start, drafts)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -153,17 +167,15 @@ def _target(request: Request) -> Target:
 
 
 def _cheapest_central(target: Target, least: float, largest: float) -> float:
-    """The eps* from ``least`` on with the fewest predicted messages of a small problem.
+    """The eps* from ``least`` on with the fewest messages according to stage 1.
 
     Less error can be cheaper, because central noise is sent as messages, too.
     """
     sizes = [least]
     while sizes[-1] * _CENTRAL_RATIO < _LARGEST_SHARE * largest:
         sizes.append(sizes[-1] * _CENTRAL_RATIO)
-    small = target.at(min(target.problem.max_value, hub_families.SMALL_PROBLEM))
-    return min(
-        sizes, key=lambda size: hub_families.predicted_messages(replace(small, eps_central=size))
-    )
+    small = target.at(min(target.problem.max_value, _SMALL_PROBLEM))
+    return min(sizes, key=lambda size: predicted(replace(small, eps_central=size)).messages)
 
 
 def _with_paper_parameters(request: Request, target: Target, progress: Progress) -> Generated:

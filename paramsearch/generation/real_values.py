@@ -1,55 +1,59 @@
-"""Real values in [0, 1]: how finely to round, and how much of the error to spend on rounding.
+"""Real values: how finely to round, and how much of the error to spend on rounding.
 
-A value is rounded at random to a multiple of 1 / max_value, which adds a variance of at most 1/4 in
-units of that step for each user, and the integers are summed.  In units of the values, the mean
-squared error is at most
+Values in [low, high] count as values in [0, 1], in units of high - low.  A value is rounded at
+random to a multiple of 1 / max_value, which adds a variance of at most 1/4 in units of that step
+for each user, and the integers are summed.  The mean squared error is at most
 
     n / (4 max_value^2) + (variance of DLap(eps* / max_value)) / max_value^2.
 
 For each max_value this determines the largest central noise that an error allows.  Coarser rounding
 means shorter messages; finer rounding leaves more of eps for the atoms, so that they need fewer
-messages.  The paper takes max_value = ceil(eps/2 sqrt(n / zeta)).
+messages.  The paper takes max_value = ceil(eps/2 sqrt(n / zeta)).  Stage 1 predicts the messages of
+a few sizes, and those in between follow from them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from accounting.base.bisection import first_integer
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import positive, probability
+from accounting.base.validation import positive, probability, real
 from accounting.model.costs import bits_per_message, discrete_laplace_variance
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE
-from paramsearch.search.families import hub_families
+from paramsearch.search.families.family_draft import FamilyDraft
+from paramsearch.search.family_screening import predicted
 from paramsearch.search.target import Target
 
-_GROWTH = 1.12
-"""Exponent of max_value with which messages are predicted to grow beyond small problems; rule of
-thumb."""
 _LARGEST_SHARE = 0.99
 """Largest share of eps for the central noise."""
-_HUBS_PER_LOG = 2
-"""Predicted number of hubs in an alphabet, per unit of log max_value; rule of thumb."""
-_FACTORS = (1.0, 1.03, 1.1, 1.25, 1.5, 2.0, 3.0)
-"""Values of max_value that are tried, as multiples of the smallest possible one; rule of thumb."""
-_MOST_BITS = 12
-"""Bits per message up to which the largest max_value of each number of bits is tried as well."""
+_FACTORS = (1.01, 1.1, 1.35, 2.0)
+"""Values of max_value for which stage 1 runs, as multiples of the smallest possible one."""
+_CLOSEST = 0.02
+"""Relative difference of two of them below which one is enough."""
+_BIT_SIZES = 60
+"""Number of values of max_value, between these, that are compared.  Rules of thumb."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """A choice of max_value; ``messages`` of noise and ``bits`` per user are predictions."""
+    """A choice of max_value; ``messages`` of noise and ``bits`` per user are predictions, for the
+    family ``draft``."""
 
     max_value: int
     eps_central: float
     messages: float
     bits: float
+    draft: FamilyDraft
 
     def error(self, n: int) -> tuple[float, float]:
-        """The variance of rounding (at most) and that of the noise, in units of the values."""
+        """The variance of rounding (at most) and that of the noise, for values in [0, 1]."""
         step = self.eps_central / self.max_value
         noise = discrete_laplace_variance(step)
         return n / (4 * self.max_value**2), noise / self.max_value**2
@@ -57,24 +61,49 @@ class Rounding:
 
 @dataclass(frozen=True)
 class RealTarget:
-    """The sum of values in [0, 1] with a mean squared error of at most ``mse``.
+    """The sum of values with a mean squared error of at most ``mse``, in units of the square of the
+    range of the values.
 
     The max_value of ``problem`` is not used.
     """
 
     problem: Problem
     mse: float
+    low: float = 0.0
+    high: float = 1.0
 
     @staticmethod
-    def of(problem: Problem, *, zeta: float | None, max_rmse: float | None) -> RealTarget:
-        """The target for a root mean square error, or for the error of the Laplace mechanism with
-        (1 - zeta) eps."""
+    def of(
+        problem: Problem,
+        *,
+        zeta: float | None,
+        max_rmse: float | None,
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> RealTarget:
+        """The target for a root mean square error of the sum of values in [low, high], or for the
+        error of the Laplace mechanism with (1 - zeta) eps."""
+        if not (real("low", low) < real("high", high) and math.isfinite(high - low)):
+            raise InvalidParameter(
+                f"the range [{low:g}, {high:g}] of real values needs low < high, both finite"
+            )
         if (zeta is None) == (max_rmse is None):
             raise InvalidParameter("give either zeta or max rmse")
         if zeta is not None:
             rest = 1 - probability("zeta", zeta)
-            return RealTarget(problem, 2 / (rest * problem.eps) ** 2)
-        return RealTarget(problem, positive("max rmse", max_rmse) ** 2)
+            return RealTarget(problem, 2 / (rest * problem.eps) ** 2, low, high)
+        relative = positive("max rmse", max_rmse) / (high - low)
+        return RealTarget(problem, positive("max rmse / (high - low)", relative) ** 2, low, high)
+
+    @property
+    def settings(self) -> dict[str, str | float | int]:
+        """What a file says of the values, for its provenance."""
+        return {
+            "values": "real, rounded at random to integers",
+            "low": self.low,
+            "high": self.high,
+            "mse": self.mse * (self.high - self.low) ** 2,
+        }
 
     def eps_central(self, max_value: int) -> float:
         """The smallest eps* that meets the error at this max_value; infinite if none does."""
@@ -95,26 +124,27 @@ class RealTarget:
             low, high = high, 2 * high
         if high > LARGEST_VALUE and too_coarse(LARGEST_VALUE):
             least = math.sqrt(problem.n / (4 * LARGEST_VALUE**2) + 2 / problem.eps**2)
+            least *= self.high - self.low
+            asked = math.sqrt(self.mse) * (self.high - self.low)
             raise InvalidParameter(
-                f"an RMSE of {math.sqrt(self.mse):.4g} is out of reach for n = {problem.n:,} "
+                f"an RMSE of {asked:.4g} is out of reach for n = {problem.n:,} "
                 f"values rounded to at most {LARGEST_VALUE} steps; about {1.02 * least:.4g} is "
                 "possible"
             )
         return min(first_integer(lambda size: not too_coarse(size), low, high), LARGEST_VALUE)
 
-    def predicted(self, max_value: int) -> Rounding:
-        """The predicted cost of a rounding, from a small problem with the same slack."""
+    def predicted(self, max_value: int, near: FamilyDraft | None = None) -> Rounding:
+        """The cost of a rounding according to stage 1, for a family like ``near`` if given."""
         eps_central = self.eps_central(max_value)
-        small = min(max_value, hub_families.SMALL_PROBLEM)
-        target = Target(replace(self.problem, max_value=small), eps_central)
-        messages = hub_families.predicted_messages(target) * (max_value / small) ** _GROWTH
-        alphabet = max_value + 2 + _HUBS_PER_LOG * math.log(max_value)
-        return Rounding(
-            max_value,
-            eps_central,
-            messages,
-            bits_per_message(math.ceil(alphabet)) * (1 + messages / self.problem.n),
-        )
+        target = Target(replace(self.problem, max_value=max_value), eps_central, "bits")
+        found = predicted(target, near)
+        return self._rounding(max_value, found.messages, found.draft)
+
+    def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
+        hubs = sum(value < 0 for value in draft.parts)
+        symbols = max_value + 1 + hubs  # +-1, 2..max_value and the hubs
+        bits = bits_per_message(symbols) * (1 + messages / self.problem.n)
+        return Rounding(max_value, self.eps_central(max_value), messages, bits, draft)
 
     def paper_max_value(self) -> int:
         """The paper's max_value, ceil(eps/2 sqrt(n / zeta)), for the zeta of this error."""
@@ -126,12 +156,30 @@ class RealTarget:
     def choose(self, progress: Progress = silent) -> Rounding:
         """The rounding with the fewest predicted bits per user."""
         least = self.coarsest()
-        sizes = {math.ceil(least * factor) for factor in _FACTORS}
-        for bits in range(1, _MOST_BITS + 1):
-            largest = (1 << bits) - 2 - math.ceil(_HUBS_PER_LOG * math.log(1 << bits))
-            sizes.add(largest)  # any larger one needs messages of one more bit
-        found = []
-        for size in sorted(size for size in sizes if least <= size <= LARGEST_VALUE):
-            found.append(self.predicted(size))
-            progress(f"max_value {size}: about {found[-1].bits:.4f} bits per user")
-        return min(found, key=lambda choice: (choice.bits, choice.max_value))
+        known: list[Rounding] = []
+        for factor in _FACTORS:
+            size = min(math.ceil(least * factor), LARGEST_VALUE)
+            if known and size < known[-1].max_value * (1 + _CLOSEST):
+                continue
+            known.append(self.predicted(size, known[-1].draft if known else None))
+            progress(f"max_value {size}: about {known[-1].bits:.4f} bits per user")
+        best = min(self._between(known), key=lambda choice: (choice.bits, choice.max_value))
+        if all(best.max_value != other.max_value for other in known):
+            best = self.predicted(best.max_value, best.draft)
+            progress(f"max_value {best.max_value}: about {best.bits:.4f} bits per user")
+        return best
+
+    def _between(self, known: list[Rounding]) -> Iterator[Rounding]:
+        """The known roundings, and others between them: those just below a further bit, and a few
+        more, with messages by interpolation of logarithms."""
+        yield from known
+        logs = [math.log(choice.max_value) for choice in known]
+        log_messages = [math.log(choice.messages) for choice in known]
+        hubs = max(sum(value < 0 for value in choice.draft.parts) for choice in known)
+        first, last = known[0].max_value, known[-1].max_value
+        sizes = {round(first * (last / first) ** (i / _BIT_SIZES)) for i in range(1, _BIT_SIZES)}
+        sizes |= {(1 << bits) - 1 - hubs for bits in range(1, last.bit_length() + 1)}
+        for size in sorted(size for size in sizes if first < size < last):
+            messages = math.exp(float(np.interp(math.log(size), logs, log_messages)))
+            near = min(known, key=lambda choice: abs(math.log(choice.max_value / size)))
+            yield self._rounding(size, messages, near.draft)

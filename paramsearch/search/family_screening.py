@@ -18,6 +18,7 @@ import numpy as np
 
 from accounting.base.errors import Undecided
 from accounting.base.progress import Progress, silent
+from accounting.model.costs import central_messages
 from accounting.model.family import hubs as evenly_spaced_hubs
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration
@@ -47,6 +48,8 @@ _STARTS, _RESCALED = 10, 4
 """Number of the best starts that are improved, and of shapes that a larger max_value takes."""
 _SMALLEST_MEAN, _TYPICAL_R = 30.0, 14.0
 """Smallest mean of a noise, and the r for which that holds."""
+_QUICK_CHANGES = 40
+"""Random changes of a quick prediction."""
 _POOL = 40
 """Number of families that are kept."""
 _NEAR_BEST = 12
@@ -58,11 +61,13 @@ are rules of thumb."""
 
 @dataclass(frozen=True)
 class Screened:
-    """A family and the solution of its dominance program."""
+    """A family and the solution of its dominance program; ``central`` are the messages of the
+    central noise, which it does not count."""
 
     arrays: DraftArrays
     program: DominanceProgram
     solution: Dominance
+    central: float
 
     @property
     def draft(self) -> FamilyDraft:
@@ -70,8 +75,13 @@ class Screened:
 
     @property
     def value(self) -> float:
-        """About the messages that stage 2 reaches."""
+        """The value of the program."""
         return self.solution.value
+
+    @property
+    def messages(self) -> float:
+        """About the messages that stage 2 reaches."""
+        return self.value + self.central
 
     @property
     def multipliers(self) -> Multipliers:
@@ -186,7 +196,8 @@ class FamilyScreening:
         arrays = DraftArrays.of(draft)
         program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         start = None if near is None else near.multipliers
-        return Screened(arrays, program, screen(program, start, gap=gap, give_up=give_up))
+        solution = screen(program, start, gap=gap, give_up=give_up)
+        return Screened(arrays, program, solution, central_messages(self.target.step))
 
     def bound(self, draft: FamilyDraft, near: Screened) -> float:
         """A lower bound of the value of a family, from the multipliers of a similar one."""
@@ -284,9 +295,19 @@ class FamilyScreening:
         shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
         family = f"hubs {shown}" if hubs else "ones"
         self.progress(
-            f"stage 1 at max_value {self.target.problem.max_value}: about {best.value:,.0f} "
+            f"stage 1 at max_value {self.target.problem.max_value}: about {best.messages:,.0f} "
             f"messages after {self.screened:,} families, {family}"
         )
+
+
+def predicted(target: Target, near: FamilyDraft | None = None) -> Screened:
+    """A quick prediction: a good family and what it costs, from the shape of a good family for a
+    similar target, or from a short search."""
+    screening = FamilyScreening(target, Calibration.typical(target), Budget(), random.Random(0))
+    draft = None if near is None else hub_families.rescaled(target, near)
+    if draft is None:
+        return screening.run([], _QUICK_CHANGES, until=1.0)[0]
+    return screening.improved(screening.solve(draft), until=1.0, patience=1)
 
 
 def changes_at(max_value: int, tries: int = 80) -> int:

@@ -21,7 +21,6 @@ from accounting.base.progress import Progress, silent
 from paramsearch.request import DEFAULT_TRIES
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration
-from paramsearch.search.dominance.program import Dominance
 from paramsearch.search.families.atom_moves import Move, predicted_gains
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft, Parts
 from paramsearch.search.families.random_moves import random_move
@@ -90,11 +89,10 @@ _EFFORTS = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A family with its best noise; ``predicted`` is the value of its dominance program."""
+    """A family with its best noise."""
 
     draft: FamilyDraft
     solution: Solution
-    predicted: float = math.nan
 
     @property
     def model(self) -> NoiseModel:
@@ -128,7 +126,7 @@ class Search:
         tries: Number of families that stage 2 solved so far.
         prices: Prices that different starts reached in ``run``, before random changes.
         predictions: Values of stage 1 and messages of stage 2 of the families solved by both.
-        stage_1: The dominance program of the family that stage 1 chose, solved by cvxpy.
+        stage_1: The family that stage 1 chose, with its program solved by cvxpy.
     """
 
     target: Target
@@ -139,7 +137,7 @@ class Search:
     tries: int = 0
     prices: list[float] = field(default_factory=list)
     predictions: list[tuple[float, float]] = field(default_factory=list)
-    stage_1: Dominance | None = None
+    stage_1: Screened | None = None
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -159,8 +157,8 @@ class Search:
             "screened": self.screening.screened,
         }
         if self.stage_1 is not None:
-            found["stage_1_messages"] = round(self.stage_1.value, 1)
-            found["stage_1_gap"] = float(f"{self.stage_1.gap:.1e}")
+            found["stage_1_messages"] = round(self.stage_1.messages, 1)
+            found["stage_1_gap"] = float(f"{self.stage_1.solution.gap:.1e}")
         if self.predictions:
             ratio = self.predictions[0][1] / self.predictions[0][0]
             found["stage_2_per_stage_1"] = round(ratio, 4)
@@ -168,16 +166,16 @@ class Search:
             found["stage_1_rank_correlation"] = round(rank_correlation(self.predictions), 3)
         return found
 
-    def run(self, start: Start | None = None) -> Candidate:
-        """Search from hub families of its own and, if given, from ``start``."""
+    def run(self, start: Start | None = None, drafts: Sequence[FamilyDraft] = ()) -> Candidate:
+        """Search from hub families of its own, from ``drafts`` and, if given, from ``start``."""
         top, tries = self.target.problem.max_value, self.budget.tries
         effort = Effort.at(top, tries)
         found = [] if start is None else [self.solve_start(start)]
         if top == 1:
             found.append(self.solve(FamilyDraft(1, {})))
         else:
-            drafts = [] if start is None else [start.draft]
-            found += self._screened(drafts, effort)
+            first = [] if start is None else [start.draft]
+            found += self._screened([*first, *drafts], effort)
         found.sort(key=lambda candidate: candidate.price)
         improved = []
         for candidate in found[: effort.improved]:
@@ -196,11 +194,10 @@ class Search:
         top = self.target.problem.max_value
         changes = changes_at(top, self.budget.tries)
         families = self.screening.run(drafts, changes, until=_SCREENING_UNTIL)
-        families[0] = families[0].exact()
-        self.stage_1 = families[0].solution
+        families[0] = self.stage_1 = families[0].exact()
         self.progress(
             f"stage 1: {self.screening.screened:,} families, the best with about "
-            f"{self.stage_1.value:,.0f} messages (duality gap {self.stage_1.gap:.0e})"
+            f"{self.stage_1.messages:,.0f} messages (gap {self.stage_1.solution.gap:.0e})"
         )
         found = self._solve_all(families[: effort.families])
         if self.best is None or effort.families < 2 or self.budget.spent(_STAGE_2_UNTIL):
@@ -255,8 +252,8 @@ class Search:
             give_up=math.inf if near is None else near.solution.messages * _GIVE_UP,
             deadline=self.budget.at(1.0),
         )
-        self.predictions.append((entry.value, solution.messages))
-        return self._solved(entry.draft, solution, entry.value)
+        self.predictions.append((entry.messages, solution.messages))
+        return self._solved(entry.draft, solution)
 
     def solve(self, draft: FamilyDraft, near: Candidate | None = None) -> Candidate:
         """The best noise for a family, beginning with the noise of the similar family ``near``.
@@ -280,11 +277,9 @@ class Search:
         )
         return self._solved(draft, solution)
 
-    def _solved(
-        self, draft: FamilyDraft, solution: Solution, predicted: float = math.nan
-    ) -> Candidate:
+    def _solved(self, draft: FamilyDraft, solution: Solution) -> Candidate:
         self.tries += 1
-        candidate = Candidate(draft, solution, predicted)
+        candidate = Candidate(draft, solution)
         if self.best is None or candidate.price < self.best.price:
             self.best = candidate
         return candidate

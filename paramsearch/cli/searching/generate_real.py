@@ -27,15 +27,17 @@ def generate_real(
         typer.Option(help="Allow the error of the Laplace mechanism with (1 - zeta) eps."),
     ] = None,
     max_rmse: Annotated[
-        float | None, typer.Option(help="Allow this error of the sum of values in [0, 1].")
+        float | None, typer.Option(help="Allow this error of the sum, in units of the values.")
     ] = None,
+    low: Annotated[float, typer.Option(help="Lower end of the range of the values.")] = 0.0,
+    high: Annotated[float, typer.Option(help="Upper end of the range of the values.")] = 1.0,
     tries: options.Tries = 40,
     budget: options.SearchBudget = math.inf,
     seed: options.Seed = 0,
     output: options.Output = None,
     as_json: options.FileAsJson = False,
 ) -> None:
-    """Generate for real values in [0, 1], with the rounding and noise that take the fewest bits."""
+    """Generate for real values, with the rounding and noise that take the fewest bits."""
     from accounting.model.proof_types import LARGEST_VALUE
     from paramsearch.generation.generate import generate
     from paramsearch.generation.real_values import RealTarget
@@ -51,7 +53,7 @@ def generate_real(
         tries=tries,
         budget=budget,
     )
-    target = RealTarget.of(request, zeta=zeta, max_rmse=max_rmse)
+    target = RealTarget.of(request, zeta=zeta, max_rmse=max_rmse, low=low, high=high)
     check_destination(output, as_json)
     begun = time.monotonic()
     with progress("generate-real") as say:
@@ -60,32 +62,37 @@ def generate_real(
             request,
             max_value=choice.max_value,
             central_fraction=choice.eps_central / eps,
-            settings={"values": "real, rounded at random to integers", "mse": target.mse},
+            budget=max(1.0, budget - (time.monotonic() - begun)),
+            settings={**target.settings, "predicted_bits": round(choice.bits, 4)},
         )
-        made = generate(rounded, progress=say)
+        made = generate(rounded, draft=choice.draft, progress=say)
         usual = target.paper_max_value() if 2 / eps**2 < target.mse else None
         other = None
         if usual is not None and LARGEST_VALUE >= usual >= target.coarsest():
-            other = target.predicted(usual)
+            other = target.predicted(usual, choice.draft)
     about = [*_real_facts(target, choice, other), *facts(made, output, time.monotonic() - begun)]
     deliver(made, output, about, as_json=as_json)
 
 
 def _real_facts(target: RealTarget, choice: Rounding, other: Rounding | None) -> Iterator[Fact]:
-    rounding, noise = choice.error(target.problem.n)
+    width = target.high - target.low
+    rounding, noise = (width * math.sqrt(part) for part in choice.error(target.problem.n))
     yield (
         "values",
-        f"real in [0, 1], rounded at random to multiples of 1/{choice.max_value}: send the integer",
+        f"real in [{target.low:g}, {target.high:g}], rounded at random to {choice.max_value} steps "
+        f"of {width / choice.max_value:.4g}: randomize and analyze take --low {target.low:g} "
+        f"--high {target.high:g}",
     )
     yield (
         "real error",
-        f"RMSE at most {math.sqrt(rounding + noise):.6g} of the sum (rounding "
-        f"{math.sqrt(rounding):.4g}, noise {math.sqrt(noise):.4g}); the Laplace mechanism has "
-        f"{math.sqrt(2) / target.problem.eps:.4g} at eps",
+        f"RMSE at most {math.hypot(rounding, noise):.6g} of the sum (rounding {rounding:.4g}, "
+        f"noise {noise:.4g}); the Laplace mechanism has "
+        f"{width * math.sqrt(2) / target.problem.eps:.4g} at eps",
     )
+    yield "prediction", f"{choice.bits:.5g} bits per user before the search"
     if other is not None:
         yield (
             "the paper",
-            f"rounds to 1/{other.max_value}: about {other.bits:.5g} bits per user here, against "
-            f"{choice.bits:.5g}",
+            f"rounds to {other.max_value} steps: about {other.bits:.5g} bits per user here, "
+            f"against {choice.bits:.5g}",
         )

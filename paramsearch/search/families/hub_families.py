@@ -15,14 +15,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from paramsearch.search.families.family_draft import FamilyDraft, Parts
-from paramsearch.search.noise.noise_model import NoiseModel
-from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.target import Target
 
 Hubs = Mapping[int, Parts]
 """h -> the inner values of -h, the positive values in its atom."""
-SMALL_PROBLEM = 24
-"""Largest max_value of the problems from which costs are predicted; rule of thumb."""
 _MOST_HUBS_PER_ATOM = 3
 _MANY_HUBS = 24
 """With more hubs than this, an atom has at most two: there are too many combinations."""
@@ -201,11 +197,3 @@ def rescaled(target: Target, draft: FamilyDraft) -> FamilyDraft | None:
         smallest = round(smallest / _SIZE_RATIO)
         parts[-smallest] = ()
     return _completed(target, parts)
-
-
-def predicted_messages(target: Target) -> float:
-    """Approximate messages of the usual shape: a quick prediction for choices before a search."""
-    draft = draft_from_hubs(target, usual_hubs(target))
-    assert draft is not None
-    model = NoiseModel(draft.family, target)
-    return optimize_noise(model, model.first_guess(), tolerance=1e-2, steps=15).messages
