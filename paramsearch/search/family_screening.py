@@ -312,4 +312,5 @@ def predicted(target: Target, near: FamilyDraft | None = None) -> Screened:
 
 def changes_at(max_value: int, tries: int = 80) -> int:
     """Number of random changes: fewer where each takes longer."""
-    return math.ceil(_CHANGES_PER_TRY * tries * min(1.0, (_SMALL / max_value) ** 1.5))
+    share = min(1.0, float((_SMALL / max_value) ** 1.5))
+    return math.ceil(_CHANGES_PER_TRY * tries * share)

@@ -17,7 +17,7 @@ from accounting.base.jit import kernel
 @kernel
 def unit_shift(unit: FloatArray, reach: float, j: int, k: int) -> float:
     """The shift of {-1, +1} that counts for a pair."""
-    a = unit[j] - unit[k]
+    a = float(unit[j] - unit[k])
     return max(abs(a), abs(a + reach * (j - k)))
 
 

@@ -7,6 +7,8 @@ found, and then whatever the solution violates.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -36,7 +38,7 @@ def solve_exactly(
         found = screen(program)
         near = Multipliers(found.pairs, found.multipliers)
     pairs, count = near.pairs, program.columns.count
-    best: Dominance | None = None
+    best = Dominance(np.empty(0), np.inf, 1.0, pairs, near.weights)
     for _ in range(_ROUNDS):
         u, multipliers = _solution(program, pairs)
         violated, largest = violated_pairs(program, u)
@@ -44,7 +46,7 @@ def solve_exactly(
         weights = np.maximum(multipliers, 0) / np.maximum(multipliers, 0).sum()
         lower = program.bound(pairs, weights)
         value = program.cost(u / scale)
-        if best is None or value / lower < best.value / best.lower:
+        if value / lower < best.value / best.lower:
             best = Dominance((scale / u) ** (1 / program.norm), value, lower, pairs, weights)
         if best.gap <= gap:
             return best
@@ -57,8 +59,9 @@ def solve_exactly(
 
 def _solution(program: DominanceProgram, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
     """u and the multipliers of the constraints of these pairs."""
-    import cvxpy as cp
+    import cvxpy
 
+    cp: Any = cvxpy  # its types are incomplete
     row, column, value = program.rows(pairs)
     shape = len(pairs), len(program.weight)
     matrix = sparse.csr_matrix((value, column, row), shape=shape)

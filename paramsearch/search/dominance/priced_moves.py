@@ -52,7 +52,7 @@ def priced_moves(
     used = np.unique(arrays.part)
     influence = np.zeros((len(used), count))
     draft_influence(arrays.part_start, arrays.part, used, influence)
-    row_of = np.full(count, -1)
+    row_of: IntArray = np.full(count, -1)
     row_of[used] = np.arange(len(used))
     shared = np.union1d(used, np.flatnonzero(arrays.number < 0))
     j, k = solution.pairs.T
@@ -66,10 +66,25 @@ def priced_moves(
         solution.multipliers * program.inverse[j, k],
         np.ascontiguousarray(arrays.place_of_input[solution.pairs]),
     )
-    moves = row_of, influence, shared, _LARGEST_GROWTH, len(shared) <= _TRIPLES
+    triples = len(shared) <= _TRIPLES
 
     def work(a: int, b: int) -> None:
-        best_moves(*columns, *parts, program.weight, c, *pairs, *moves, a, b, price, chosen)
+        best_moves(
+            *columns,
+            *parts,
+            program.weight,
+            c,
+            *pairs,
+            row_of,
+            influence,
+            shared,
+            _LARGEST_GROWTH,
+            triples,
+            a,
+            b,
+            price,
+            chosen,
+        )
 
     in_chunks(work, count, smallest=_VALUES_PER_THREAD)
     return sorted(_moves(arrays, price, chosen))

@@ -142,7 +142,7 @@ class DominanceProgram:
         """What these multipliers, with sum 1, prove about the optimum."""
         q, c = self.norm, self.combined(pairs, multipliers)
         total = float(np.sum(self.weight ** (q / (q + 1)) * c ** (1 / (q + 1))))
-        return total ** ((q + 1) / q)
+        return float(total ** ((q + 1) / q))
 
     def balanced(self, pairs: IntArray) -> FloatArray:
         """A rough u: what all of these pairs together suggest, if they weigh the same."""
@@ -154,7 +154,7 @@ class DominanceProgram:
         """c = A^T v."""
         row, column, value = self.rows(pairs)
         weighted = np.repeat(multipliers, np.diff(row)) * value
-        return np.bincount(column, weighted, len(self.weight))
+        return np.bincount(column, weighted, len(self.weight)).astype(np.float64)
 
 
 def by_distance(values: FloatArray) -> FloatArray:

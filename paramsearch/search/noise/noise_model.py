@@ -82,7 +82,7 @@ class NoiseModel:
     @cached_property
     def size(self) -> FloatArray:
         """Number of elements of all atoms of each law."""
-        return np.bincount(self.laws, self.atom_size)
+        return np.bincount(self.laws, self.atom_size).astype(np.float64)
 
     @cached_property
     def defined_values(self) -> list[int]:
