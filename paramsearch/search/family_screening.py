@@ -36,10 +36,14 @@ _SMALL = 64
 """Largest max_value that is searched without the shapes of a smaller one."""
 _LARGEST_RATIO = 4.0
 """Largest ratio of one max_value and the smaller one whose shapes it takes."""
-_GAP, _ROUGH_GAP = 5e-4, 2e-3
-"""Relative duality gaps of the program, and of its first solution for a random change."""
-_SMALLEST_GAIN = 3e-4
-"""Relative gain from which a move is tried."""
+_GAP, _ROUGH_GAP = 5e-4, 4.0
+"""Relative duality gap of the program; and that of its first solution for a random change, in units
+of the former."""
+_SMALLEST_GAIN = 0.6
+"""Relative gain from which a move is tried, in units of the gap."""
+_COARSE_FROM = 150
+"""The max_value from which the gap grows in proportion, up to ``_LARGEST_GAP``."""
+_LARGEST_GAP = 3e-3
 _PROMISING = 1.10
 """Random changes within this ratio of the value before are improved."""
 _CHANGES_PER_TRY = 12
@@ -155,6 +159,11 @@ class FamilyScreening:
         self.change_randomly(changes, until=until)
         return self.best
 
+    @cached_property
+    def gap(self) -> float:
+        """Relative duality gap: coarser where solutions take longer."""
+        return min(_LARGEST_GAP, _GAP * max(1.0, self.target.problem.max_value / _COARSE_FROM))
+
     @property
     def best(self) -> list[Screened]:
         """The families found so far, best first."""
@@ -188,7 +197,7 @@ class FamilyScreening:
         draft: FamilyDraft,
         near: Screened | None = None,
         *,
-        gap: float = _GAP,
+        rough: bool = False,
         give_up: float = math.inf,
     ) -> Screened:
         """Solve the program of a family, beginning with the multipliers of a similar one."""
@@ -196,6 +205,7 @@ class FamilyScreening:
         arrays = DraftArrays.of(draft)
         program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         start = None if near is None else near.multipliers
+        gap = self.gap * (_ROUGH_GAP if rough else 1.0)
         solution = screen(program, start, gap=gap, give_up=give_up)
         return Screened(arrays, program, solution, central_messages(self.target.step))
 
@@ -239,7 +249,7 @@ class FamilyScreening:
         """The best move of each value, if it may be worthwhile."""
         found: dict[int, PricedMove] = {}
         for move in priced_moves(entry.arrays, entry.program, entry.solution):
-            if move.bound > (1 - _SMALLEST_GAIN) * entry.value:
+            if move.bound > (1 - _SMALLEST_GAIN * self.gap) * entry.value:
                 break
             if (move.value, entry.draft.parts[move.value], move.parts) not in tabu:
                 found.setdefault(move.value, move)
@@ -251,7 +261,8 @@ class FamilyScreening:
         if draft is None:
             return None
         found = self.solve(draft, entry, give_up=entry.value)
-        return found if found.value < entry.value * (1 - _SMALLEST_GAIN / 2) else None
+        limit = entry.value * (1 - _SMALLEST_GAIN / 2 * self.gap)
+        return found if found.value < limit else None
 
     def change_randomly(self, changes: int, *, until: float) -> None:
         """Change the hubs of good families at random, and improve what looks promising."""
@@ -274,7 +285,7 @@ class FamilyScreening:
         limit = entry.value * _PROMISING
         if draft.key == entry.draft.key or self.bound(draft, entry) > limit:
             return None
-        found = self.solve(draft, entry, gap=_ROUGH_GAP, give_up=limit)
+        found = self.solve(draft, entry, rough=True, give_up=limit)
         return found if found.value < limit else None
 
     def _keep(self, entry: Screened) -> bool:

@@ -9,14 +9,14 @@ Multipliers of a similar family are a good start.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import Undecided
 from accounting.base.threads import cores, in_chunks
-from accounting.model.family import Family
+from accounting.model.family import UNIT, Family
 from paramsearch.search.dominance.program import Dominance, DominanceProgram, paper_program
 
 _EXPONENT = 5 / 3
@@ -141,8 +141,8 @@ def violated_pairs(program: DominanceProgram, u: FloatArray) -> tuple[IntArray, 
     return np.stack(np.divmod(np.unique(keys), n), axis=1), float(left.max())
 
 
-def dominance(family: Family, *, gap: float = 1e-3) -> Dominance:
-    """The paper's program, to a relative duality gap of ``gap``.
+def dominance(family: Family, *, gap: float = 1e-3, rounds: int = _MANY_ROUNDS) -> Dominance:
+    """The paper's program, to a relative duality gap of ``gap``; t' in the order of the atoms.
 
     Raises:
         Undecided: If the gap is out of reach.
@@ -150,10 +150,12 @@ def dominance(family: Family, *, gap: float = 1e-3) -> Dominance:
     if family.max_value == 1:
         none = np.zeros((0, 2), np.int64)
         return Dominance(np.zeros(len(family.atoms)), 0.0, 0.0, none, np.zeros(0))
-    found = screen(paper_program(family), gap=gap, rounds=_MANY_ROUNDS)
+    found = screen(paper_program(family), gap=gap, rounds=rounds)
     if found.gap > gap:
         raise Undecided(
             f"the dominance program stopped at a duality gap of {found.gap:.1e}; {gap:g} was asked "
             "for"
         )
-    return found
+    unit = family.atoms.index(UNIT)
+    in_order = np.insert(found.t_prime[1:], unit, found.t_prime[0])
+    return replace(found, t_prime=in_order)

@@ -19,17 +19,21 @@ def evidence_of(solution: Solution) -> Evidence:
     share = solution.multipliers / solution.multipliers.sum()
     columns = model.family.sparse_columns
     distance, radius, weight = [], [], []
+
+    def variance_of(j: int, k: int) -> float:
+        """The variance of the loss of a change, roughly."""
+        unit = columns[j].get(model.unit, 0) - columns[k].get(model.unit, 0)
+        found = (max(abs(unit), abs(unit + j - k)) / t_prime[model.unit]) ** 2
+        for s in {*columns[j], *columns[k]} - {model.unit}:
+            found += ((columns[j].get(s, 0) - columns[k].get(s, 0)) / t_prime[s]) ** 2
+        return float(found)
+
     for place in np.flatnonzero(share > _SMALLEST_SHARE).tolist():
         for change in model.changes[solution.pairs[place]]:
-            j, k = change.before, change.after
-            shifts = {
-                s: columns[j].get(s, 0) - columns[k].get(s, 0) for s in {*columns[j], *columns[k]}
-            }
-            unit = shifts.pop(model.unit, 0)
-            variance = (max(abs(unit), abs(unit + j - k)) / t_prime[model.unit]) ** 2
-            variance += sum((shift / t_prime[s]) ** 2 for s, shift in shifts.items())
-            distance.append(abs(j - k))
-            radius.append(model.target.slack(abs(j - k)) / np.sqrt(variance))
+            variance = sum(variance_of(j, k) for j, k in change.coordinates)
+            longest = max(abs(j - k) for j, k in change.coordinates)
+            distance.append(longest)
+            radius.append(model.target.slack(longest) / np.sqrt(variance))
             weight.append(share[place])
     messages = model.atom_size * mean
     others = np.delete(np.arange(len(mean)), model.unit)

@@ -153,7 +153,7 @@ def test_estimates_of_moves(top: int, share: float, mean: float) -> None:
     atoms = [(atom, NB.from_mean(mean=mean, r=15.0)) for atom in family.atoms]
     protocol = Protocol(Configuration.of(top, atoms, eps_central=share, dimension=2))
     truth = protocol.delta(1.0, gap=1e-3)
-    parts = [noise.parts[0] for noise in protocol.noises]
+    parts = [noise.parts[0] for noise in protocol.view_pairs.noises]
     x = np.log([[part.mean for part in parts], [part.r for part in parts]])
     estimator = Estimator(protocol.view_pairs, eps=1.0, delta=truth.enclosure.upper)
     found = estimator.log_delta(x)

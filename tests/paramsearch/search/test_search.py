@@ -18,11 +18,12 @@ from paramsearch.generation.finish import calibrated, finish, pair_bounds
 from paramsearch.generation.optimality import prove_local_optimality
 from paramsearch.request import Request
 from paramsearch.search import central_noise as central
+from paramsearch.search.budget import Budget
 from paramsearch.search.families import hub_families as hubs
 from paramsearch.search.families.atom_moves import predicted_gains
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.families.random_moves import random_move
-from paramsearch.search.family_search import Budget, Search
+from paramsearch.search.family_search import Search
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.target import Target
@@ -56,16 +57,18 @@ def test_a_draft_is_its_family(family: Family) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(1, 60), st.integers(0, 10**6), st.integers(0, 6))
-def test_random_changes_of_hubs_are_families_or_nothing(top: int, seed: int, changes: int) -> None:
+@given(st.integers(2, 60), st.integers(2, 200), st.integers(0, 10**6), st.integers(0, 6))
+def test_rescaled_families_are_families_or_nothing(
+    small: int, top: int, seed: int, changes: int
+) -> None:
     source = random.Random(seed)
-    goal = target(top)
-    shape = hubs.usual_hubs(goal)
+    draft = hubs.draft_from_hubs(target(small), hubs.usual_hubs(target(small)))
+    assert draft is not None
     for _ in range(changes):
-        shape = hubs.randomly_changed(shape, top, source)
-    draft = hubs.draft_from_hubs(goal, shape)
-    if draft is not None:
-        family = draft.family  # refuses what is not triangular
+        draft = random_move(draft, source) or draft
+    found = hubs.rescaled(target(top), draft)
+    if found is not None:
+        family = found.family  # refuses what is not triangular
         assert family.exact
         assert family.max_value == top
 
@@ -161,7 +164,8 @@ def test_hubs_with_a_shared_value_are_families(top: int) -> None:
         assert again is not None
         assert again.key == draft.key  # whatever the order
         assert draft.family.exact
-        assert hubs.hubs_of(draft).items() <= shape.items()
+        made = {-v: tuple(u for u in p if u > 0) for v, p in draft.parts.items() if v < 0}
+        assert made.items() <= shape.items()
 
 
 @settings(max_examples=60, deadline=None)
