@@ -37,7 +37,7 @@ from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_l
 
 LARGEST_BALL = 128
 """The largest max_value for which ``auto`` means ``ball``; beyond it, ``mixed``."""
-LARGEST_MIXED = 1000
+LARGEST_MIXED = 500
 """The largest max_value for which ``auto`` means ``mixed``; beyond it, ``fast``: the central noise
 of a single change has too many outcomes for balls."""
 MOST_BALL_RELEASES = 4

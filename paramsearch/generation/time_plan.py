@@ -77,7 +77,7 @@ class TimePlan:
             progress(f"budget: {self.search_seconds:,.0f} s for the search, {proof}")
 
 
-_LAST = {"ball": 128, "mixed": 1000}
+_LAST = {"ball": 128, "mixed": 500}
 """Largest max_value of a tier where nothing else is asked for; see ``accounting.proof.prove``."""
 
 

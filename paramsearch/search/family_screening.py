@@ -46,6 +46,8 @@ _COARSE_FROM = 150
 _LARGEST_GAP = 3e-3
 _PROMISING = 1.10
 """Random changes within this ratio of the value before are improved."""
+_SPACINGS = (0.7, 1.0, 1.4, 2.0)
+"""Spacings of evenly spaced hubs, in units of the square root of max_value."""
 _CHANGES_PER_TRY = 12
 """Random changes for each try of the budget, at small max_value."""
 _STARTS, _RESCALED = 10, 4
@@ -176,7 +178,9 @@ class FamilyScreening:
             hub_families.draft_from_hubs(target, hubs) for hubs in hub_families.shapes(target)
         ]
         if top > 8:
-            drafts.append(FamilyDraft.from_family(evenly_spaced_hubs(top)))
+            spacings = {max(2, round(share * math.sqrt(top))) for share in _SPACINGS}
+            families = [evenly_spaced_hubs(top, spacing) for spacing in sorted(spacings)]
+            drafts += [FamilyDraft.from_family(family) for family in families]
         if top > _SMALL:
             steps = math.ceil(math.log(top / _SMALL) / math.log(_LARGEST_RATIO))
             smaller = round(top / max(2, (top / _SMALL) ** (1 / steps)))
