@@ -50,6 +50,8 @@ _SPACINGS = (0.7, 1.0, 1.4, 2.0)
 """Spacings of evenly spaced hubs, in units of the square root of max_value."""
 _CHANGES_PER_TRY = 12
 """Random changes for each try of the budget, at small max_value."""
+_FEW_HUBS_UNTIL = 1500
+"""Largest max_value at which families with a few hubs are starts: they are for small ones."""
 _STARTS, _RESCALED = 10, 4
 """Number of the best starts that are improved, and of shapes that a larger max_value takes."""
 _SMALLEST_MEAN, _TYPICAL_R = 30.0, 14.0
@@ -153,7 +155,7 @@ class FamilyScreening:
         self.pool = {}
         found = [self.solve(draft) for draft in [*starts, *self._starts(until)]]
         found.sort(key=lambda entry: entry.value)
-        for entry in found[:_STARTS]:
+        for entry in found[: _improved_starts(self.target.problem.max_value)]:
             self._keep(self.improved(entry, until=until))
             self._report()
             if self.budget.spent(until):
@@ -174,9 +176,8 @@ class FamilyScreening:
     def _starts(self, until: float) -> list[FamilyDraft]:
         """Hub families, or those of a smaller max_value in proportion."""
         target, top = self.target, self.target.problem.max_value
-        drafts: list[FamilyDraft | None] = [
-            hub_families.draft_from_hubs(target, hubs) for hubs in hub_families.shapes(target)
-        ]
+        shapes = hub_families.shapes(target) if top <= _FEW_HUBS_UNTIL else []
+        drafts = [hub_families.draft_from_hubs(target, hubs) for hubs in shapes]
         if top > 8:
             spacings = {max(2, round(share * math.sqrt(top))) for share in _SPACINGS}
             families = [evenly_spaced_hubs(top, spacing) for spacing in sorted(spacings)]
@@ -191,9 +192,9 @@ class FamilyScreening:
                 self.rng,
                 self.progress,
             )
-            shapes = at_smaller.run([], changes_at(smaller), until=until / 2)
+            found = at_smaller.run([], changes_at(smaller, self.budget.tries), until=until / 2)
             self.screened += at_smaller.screened
-            drafts += [hub_families.rescaled(target, entry.draft) for entry in shapes[:_RESCALED]]
+            drafts += [hub_families.rescaled(target, entry.draft) for entry in found[:_RESCALED]]
         return [draft for draft in drafts if draft is not None]
 
     def solve(
@@ -313,6 +314,11 @@ class FamilyScreening:
             f"stage 1 at max_value {self.target.problem.max_value}: about {best.messages:,.0f} "
             f"messages after {self.screened:,} families, {family}"
         )
+
+
+def _improved_starts(max_value: int) -> int:
+    """Number of the best starts that are improved: fewer where that takes minutes."""
+    return max(2, min(_STARTS, 3000 // max_value))
 
 
 def predicted(target: Target, near: FamilyDraft | None = None) -> Screened:

@@ -7,6 +7,7 @@ found, and then whatever the solution violates.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,9 @@ def _solution(program: DominanceProgram, pairs: IntArray) -> tuple[FloatArray, F
     cost = cp.sum(cp.multiply(weight / weight.sum(), cp.power(variable, -1 / program.norm)))
     constraint = matrix @ sparse.diags(unit) @ variable <= 1
     problem = cp.Problem(cp.Minimize(cost), [constraint])
-    problem.solve(solver=cp.CLARABEL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the gap says how accurate a solution is
+        problem.solve(solver=cp.CLARABEL)
     if variable.value is None:
         raise Undecided(f"cvxpy found no solution of the dominance program: {problem.status}")
     return np.asarray(variable.value * unit), np.asarray(constraint.dual_value)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -45,6 +46,8 @@ _MOST_WATCHED = 30_000
 """Pairs that are watched in between."""
 _KEPT_EXCESS = -1.5
 """Log delta minus its goal above which pairs stay watched; rule of thumb."""
+_SURPRISE = 0.02
+"""Log delta minus its goal above which pairs that were not watched call for more noise."""
 _STEEPEST = 16.0
 """Largest change of log delta of a pair per unit of the trust radius; rule of thumb."""
 _ACTIVE = 1e-6
@@ -113,6 +116,13 @@ class _ActivePairs:
     change: FloatArray
 
 
+class _Safe(NamedTuple):
+    """Noise that meets delta for all pairs of a large problem, as far as estimates tell."""
+
+    x: FloatArray
+    messages: float
+
+
 class _Descent:
     def __init__(self, model: NoiseModel, x: FloatArray) -> None:
         self.model = model
@@ -124,6 +134,8 @@ class _Descent:
         self.x, self.excess = self.scaled(x)
         self.messages = model.messages(self.x)
         self.curvature = np.zeros(2 * len(model.size))
+        self.surprised = False
+        self.safe = _Safe(self.x, math.inf)
 
     @property
     def watched_excess(self) -> float:
@@ -134,8 +146,8 @@ class _Descent:
         """Choose the pairs to watch in a large problem: those near delta, and the watched ones that
         still are.
 
-        Where some pair exceeds delta, ``messages`` becomes the cost after enough noise is added.
-        Returns the active pairs with their new numbers.
+        Where other pairs turn out to exceed delta, enough noise is added, or the steps since the
+        latest look around are taken back.  Returns the active pairs with their new numbers.
         """
         model = self.model
         assert model.pairs is not None
@@ -144,8 +156,16 @@ class _Descent:
         kept = model.pairs[self.excess > _KEPT_EXCESS]
         self.model = model.watching(np.unique(np.concatenate([found, kept, mine]), axis=0))
         self.excess = self.model.excess(self.x)
-        missing = max(0.0, float(self.excess.max()))
-        self.messages = self.model.messages(shifted_means(self.x, missing / self.slope))
+        self.surprised = float(self.excess.max()) > _SURPRISE
+        if self.surprised:
+            self.x, self.excess = self.scaled(self.x)
+        self.messages = self.model.messages(self.x)
+        if self.messages > self.safe.messages:
+            self.x, self.messages = self.safe
+            self.excess = self.model.excess(self.x)
+            self.radius /= 3
+            return None
+        self.safe = _Safe(self.x, self.messages)
         return None if active is None else replace(active, pairs=self.model.places(mine))
 
     def scaled(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -174,24 +194,22 @@ class _Descent:
                 pairs[used], step.multipliers[used], program.gradient[used], step.change
             )
             self.adapt_radius(step)
+            small_gains = small_gains + 1 if step.gain < tolerance else 0
+            ends = small_gains >= 2 or (small_gains > 0 and step.expected < 3 * tolerance)
             count = index + 1
             if self.model.large and (
-                count in _LOOK_AROUND_AFTER or count % _LOOK_AROUND_AFTER[-1] == 0
+                ends or count in _LOOK_AROUND_AFTER or count % _LOOK_AROUND_AFTER[-1] == 0
             ):
                 active = self.look_around(active)
+                ends = ends and not self.surprised
             hope = _EARLY_HOPE if index < 2 else _LATER_HOPE
             hoped_gain = min(_LARGEST_HOPE, step.gain * hope)
-            small_gains = small_gains + 1 if step.gain < tolerance else 0
             if index and self.messages * (1 - hoped_gain) > give_up:
                 break
-            if time.monotonic() > deadline:
-                break
-            if small_gains >= 2 or (small_gains and step.expected < 3 * tolerance):
+            if ends or time.monotonic() > deadline:
                 break
         if self.model.large:
             self.look_around(None)
-            self.x, self.excess = self.scaled(self.x)
-            self.messages = self.model.messages(self.x)
             pairs = self.program_pairs(None)
             program = self.program(pairs, None)
         _, multipliers = program.solve(_LAST_RADIUS)
