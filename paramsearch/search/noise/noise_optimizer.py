@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from accounting.base.arrays import FloatArray, IntArray
-from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling, shifted_means
+from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.watched_pairs import near_pairs
 
