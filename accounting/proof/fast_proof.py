@@ -26,8 +26,9 @@ from accounting.proof.deviation import Deviation
 from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol
 
-_SECOND_OPINIONS = 64
-"""Changes that the notary proves as well once the fast bounds have decided the claim."""
+_SECOND_OPINIONS, _FEWEST = 64, 4
+"""Changes that the notary proves as well once the fast bounds have decided the claim: so many up to
+max_value 128, and fewer beyond, where each takes longer."""
 _NEAR = 0.9
 """Share of the worst lower bound above which the upper bound of a change leaves it in doubt."""
 _MOST_DOUBTS = 1000
@@ -60,7 +61,12 @@ class FastProof:
             return near
         near = near[np.argsort(-self.upper[near], kind="stable")]
         above_claim = int(np.count_nonzero(self.upper[near] > claim))
-        return near[: max(_SECOND_OPINIONS, above_claim)]
+        return near[: max(self._second_opinions, above_claim)]
+
+    @property
+    def _second_opinions(self) -> int:
+        share = (128 * 129 / max(len(self.changes), 1)) ** 1.5
+        return max(_FEWEST, min(_SECOND_OPINIONS, round(_SECOND_OPINIONS * share)))
 
 
 def rounded_protocol(

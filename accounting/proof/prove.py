@@ -2,7 +2,7 @@
 
 ``ball``   The notary proves every change (ball arithmetic).
 ``mixed``  The fast evaluators bound every change; the notary proves those they leave in doubt, and
-           at least 64 of the worst.  Where the changes in several releases may differ, it proves
+           some of the worst.  Where the changes in several releases may differ, it proves
            the lower bound only, for adaptive sequences of the changes that matter.
 ``fast``   The fast evaluators alone (floating point with a proven error budget).
 ``light``  An upper bound for less noise, where there is far more noise than the claim needs; if
