@@ -41,7 +41,7 @@ SPECIFICATION = {
     "accounting.model.proof_types",
 }
 """What both proofs are about, and all that the notary knows of the model."""
-HEAVY = {"numba", "scipy", "matplotlib", "clarabel"}
+HEAVY = {"numba", "scipy", "matplotlib", "clarabel", "cvxpy"}
 
 
 @cache

@@ -65,7 +65,7 @@ class FastProof:
 
     @property
     def _second_opinions(self) -> int:
-        share = (128 * 129 / max(len(self.changes), 1)) ** 1.5
+        share = float((128 * 129 / max(len(self.changes), 1)) ** 1.5)
         return max(_FEWEST, min(_SECOND_OPINIONS, round(_SECOND_OPINIONS * share)))
 
 

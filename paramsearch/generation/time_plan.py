@@ -13,8 +13,8 @@ from paramsearch.request import Request
 
 _SECONDS: dict[Tier, tuple[tuple[int, float], ...]] = {
     "ball": ((1, 0.5), (10, 1.5), (20, 5.0), (50, 15.0), (100, 60.0), (200, 300.0)),
-    "mixed": ((1, 1.0), (50, 10.0), (200, 30.0), (500, 60.0), (1000, 120.0)),
-    "fast": ((1, 0.5), (100, 5.0), (500, 30.0), (1000, 90.0), (5000, 900.0)),
+    "mixed": ((1, 1.0), (50, 10.0), (200, 40.0), (500, 90.0), (1000, 400.0)),
+    "fast": ((1, 0.5), (100, 5.0), (500, 20.0), (1000, 60.0), (5000, 900.0)),
 }
 """Seconds of calibration and proof on two cores by max_value, measured."""
 _LARGEST_SHARE = 0.5

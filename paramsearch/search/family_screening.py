@@ -56,6 +56,8 @@ _STARTS, _RESCALED = 10, 4
 """Number of the best starts that are improved, and of shapes that a larger max_value takes."""
 _SMALLEST_MEAN, _TYPICAL_R = 30.0, 14.0
 """Smallest mean of a noise, and the r for which that holds."""
+_MOST_FOR_CVXPY = 15_000
+"""Pairs with multipliers up to which cvxpy takes seconds."""
 _QUICK_CHANGES = 40
 """Random changes of a quick prediction."""
 _POOL = 40
@@ -96,9 +98,11 @@ class Screened:
         return Multipliers(self.solution.pairs, self.solution.multipliers)
 
     def exact(self) -> Screened:
-        """With a more exact solution, by cvxpy; the same if that fails."""
+        """With a more exact solution, by cvxpy; the same if that fails or would take minutes."""
         from paramsearch.search.dominance.exact import solve_exactly
 
+        if len(self.solution.pairs) > _MOST_FOR_CVXPY:
+            return self
         try:
             return replace(self, solution=solve_exactly(self.program, self.multipliers))
         except Undecided:
@@ -275,7 +279,7 @@ class FamilyScreening:
             if self.budget.spent(until):
                 return
             best = self.best[:_NEAR_BEST]
-            entry = best[min(int(self.rng.expovariate(0.5)), len(best) - 1)]
+            entry = best[min(int(self.rng.expovariate(1.0)), len(best) - 1)]
             draft = entry.draft
             for _ in range(self.rng.choice((1, 1, 2))):
                 draft = random_move(draft, self.rng) or draft

@@ -252,7 +252,8 @@ class Search:
             give_up=math.inf if near is None else near.solution.messages * _GIVE_UP,
             deadline=self.budget.at(1.0),
         )
-        self.predictions.append((entry.messages, solution.messages))
+        if not solution.gave_up:
+            self.predictions.append((entry.messages, solution.messages))
         return self._solved(entry.draft, solution)
 
     def solve(self, draft: FamilyDraft, near: Candidate | None = None) -> Candidate:

@@ -60,13 +60,14 @@ steps, and later; and the largest such gain as a share of the messages.  Rules o
 @dataclass(frozen=True)
 class Solution:
     """Feasible noise of a model; ``multipliers`` are in messages per unit of log delta of those
-    ``pairs`` of the model."""
+    ``pairs`` of the model.  ``gave_up`` means that the descent ended early as hopeless."""
 
     model: NoiseModel
     x: FloatArray
     messages: float
     pairs: IntArray
     multipliers: FloatArray
+    gave_up: bool = False
 
 
 def optimize_noise(
@@ -182,7 +183,7 @@ class _Descent:
 
     def run(self, tolerance: float, steps: int, give_up: float, deadline: float) -> Solution:
         active: _ActivePairs | None = None
-        small_gains = 0
+        small_gains, gave_up = 0, False
         for index in range(steps):
             pairs = self.program_pairs(active)
             program = self.program(pairs, active)
@@ -204,7 +205,8 @@ class _Descent:
                 ends = ends and not self.surprised
             hope = _EARLY_HOPE if index < 2 else _LATER_HOPE
             hoped_gain = min(_LARGEST_HOPE, step.gain * hope)
-            if index and self.messages * (1 - hoped_gain) > give_up:
+            gave_up = index > 0 and self.messages * (1 - hoped_gain) > give_up
+            if gave_up:
                 break
             if ends or time.monotonic() > deadline:
                 break
@@ -213,7 +215,7 @@ class _Descent:
             pairs = self.program_pairs(None)
             program = self.program(pairs, None)
         _, multipliers = program.solve(_LAST_RADIUS)
-        return Solution(self.model, self.x, self.messages, pairs, multipliers)
+        return Solution(self.model, self.x, self.messages, pairs, multipliers, gave_up)
 
     def program_pairs(self, active: _ActivePairs | None) -> IntArray:
         """The pairs near delta, and those that were active in the latest step."""
