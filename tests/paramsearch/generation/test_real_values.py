@@ -32,7 +32,7 @@ def test_a_range_is_a_unit() -> None:
     ("low", "high"), [(1.0, 1.0), (2.0, 1.0), (0.0, math.inf), (math.nan, 1.0), (-1e308, 1e308)]
 )
 def test_ranges_that_are_none(low: float, high: float) -> None:
-    with pytest.raises(InvalidParameter, match="finite|low < high"):
+    with pytest.raises(InvalidParameter, match=r"finite|low < high"):
         RealTarget.of(request(100), zeta=0.25, max_rmse=None, low=low, high=high)
 
 
