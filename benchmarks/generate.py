@@ -1,7 +1,7 @@
-"""What ``paramsearch generate`` finds and how long it takes, compared with the paper's parameters.
+"""What a search finds and how long it takes, compared with the paper's parameters.
 
 eps = 1, delta = 1e-6; noise messages are 2 E[central] + sum of |s| E[D^s] of all users.  Every row
-is one run of the command in its own process, without the package's table.  The time includes
+is one search and proof in its own process, without the package's table.  The time includes
 imports, the search, the proof of the file and the proof that no single move helps, but not the
 compilation of kernels.  "paper" is the paper's analytic bound with the t' of the dominance program
 and the best split of the slack, computed here; beyond max_value 1,000, without the program.
@@ -18,11 +18,13 @@ import argparse
 import csv
 import json
 import math
+import multiprocessing
+import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +60,8 @@ class Result:
     proven_moves: str
     delta_upper: float
     seconds: float
+    search: float
+    peak: float
 
     @property
     def key(self) -> Key:
@@ -72,41 +76,64 @@ def within(key: Key) -> float:
     return WITHIN.get(key, 20 + 4 * key[0])
 
 
+def search_and_prove(key: Key, file: Path) -> tuple[float, float, str]:
+    """Generate and save a file; seconds of the search, peak memory in GiB, and proved moves."""
+    from paramsearch import Request, generate, save
+
+    begun = ended = time.perf_counter()
+
+    def say(text: str) -> None:
+        nonlocal ended
+        if text.startswith("certifying"):
+            ended = time.perf_counter()
+
+    max_value, fraction = key
+    request = Request(
+        n=N, eps=EPS, delta=DELTA, max_value=max_value, central_fraction=fraction, cold=True
+    )
+    made = generate(request, progress=say)
+    save(made.file, file)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+    found = made.optimality
+    return (
+        ended - begun,
+        peak,
+        "not tried" if found is None else f"{found.proven} of {found.listed}",
+    )
+
+
 def run(key: Key, keep: Path | None = None) -> Result:
-    """Run the command once; copy its file to the folder ``keep`` if there is one."""
+    """Generate once in a new process; copy the file to the folder ``keep`` if there is one."""
     max_value, fraction = key
     target = Target(Problem(n=N, eps=EPS, delta=DELTA, max_value=max_value), fraction * EPS)
     with_program = max_value <= LARGEST_PROGRAM
     proposal = paper.refined(target) if with_program else paper.theorem(target)
     paper_messages = noise_messages(target.step, proposal.atoms)
+    spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file.json"
         begun = time.perf_counter()
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "paramsearch", "generate"),
-                *("--n", str(N), "--eps", str(EPS), "--delta", str(DELTA)),
-                *("--max-value", str(max_value), "--central-fraction", str(fraction)),
-                *("--cold", "-o", str(file)),
-            ],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+            search, peak, moves = pool.submit(search_and_prove, key, file).result()
         seconds = time.perf_counter() - begun
         data = json.loads(file.read_text())
         if keep is not None:
             shutil.copy(file, keep / f"{Cell(max_value, EPS, DELTA, fraction).name}.json")
-    proved = [
-        line.split("proved for ")[1] for line in done.stdout.splitlines() if "proved f" in line
-    ]
-    moves = proved[0].split(";")[0] if proved else "not tried"
-    upper = data["certificate"]["delta_upper"]
-    return Result(*key, paper_messages, data["cost"]["noise_messages"], moves, upper, seconds)
+    return Result(
+        *key,
+        paper_messages,
+        data["cost"]["noise_messages"],
+        moves,
+        data["certificate"]["delta_upper"],
+        seconds,
+        search,
+        peak,
+    )
 
 
 HEADER = ("max_value", "eps*/eps", "paper", "at most", "found", "found/at most", "paper/found",
-          "useless moves", "within s", "seconds", "delta at most")  # fmt: skip
+          "useless moves", "within s", "seconds", "search s", "peak GiB",
+          "delta at most")  # fmt: skip
 
 
 def cells(result: Result) -> tuple[str, ...]:
@@ -121,6 +148,8 @@ def cells(result: Result) -> tuple[str, ...]:
         result.proven_moves,
         f"{within(result.key):g}",
         f"{result.seconds:.1f}",
+        f"{result.search:.1f}",
+        f"{result.peak:.2f}",
         f"{result.delta_upper:.6g}",
     )
 
@@ -143,6 +172,8 @@ def read(path: Path) -> list[Result]:
                 row["useless moves"],
                 float(row["delta at most"]),
                 float(row["seconds"]),
+                float(row["search s"]),
+                float(row["peak GiB"]),
             )
             for row in csv.DictReader(file)
         ]
@@ -177,6 +208,11 @@ def growth(results: list[Result], plot: Path) -> None:
             f"eps*/eps = {fraction:g}: messages ~ {math.exp(level):.4g} max_value^{power:.3f}, or "
             f"max_value log^{square:.2f}, for max_value {x[0]:g} to {x[-1]:g}"
         )
+        times = {"search": [r.search for r in rows], "proof": [r.seconds - r.search for r in rows]}
+        late = x >= 10
+        for name, seconds in times.items():
+            slope = np.polyfit(np.log(x[late]), np.log(np.array(seconds)[late]), 1)[0]
+            print(f"eps*/eps = {fraction:g}: seconds of the {name} ~ max_value^{slope:.2f}")
         color = colors.get(fraction)
         axes.loglog(
             x, of_paper, "s--", color=color, label=f"paper, program's t', ε*/ε = {fraction:g}"

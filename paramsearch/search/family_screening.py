@@ -46,6 +46,8 @@ _COARSE_FROM = 150
 _LARGEST_GAP = 3e-3
 _PROMISING = 1.10
 """Random changes within this ratio of the value before are improved."""
+_CHANGES_PER_PAIR = 8
+"""Most random changes for each pair of inputs."""
 _SPACINGS = (0.7, 1.0, 1.4, 2.0)
 """Spacings of evenly spaced hubs, in units of the square root of max_value."""
 _CHANGES_PER_TRY = 12
@@ -56,6 +58,8 @@ _STARTS, _RESCALED = 10, 4
 """Number of the best starts that are improved, and of shapes that a larger max_value takes."""
 _SMALLEST_MEAN, _TYPICAL_R = 30.0, 14.0
 """Smallest mean of a noise, and the r for which that holds."""
+_CVXPY_FROM = 5
+"""Smallest max_value for which cvxpy is worth its import, a second."""
 _MOST_FOR_CVXPY = 15_000
 """Pairs with multipliers up to which cvxpy takes seconds."""
 _QUICK_CHANGES = 40
@@ -98,10 +102,12 @@ class Screened:
         return Multipliers(self.solution.pairs, self.solution.multipliers)
 
     def exact(self) -> Screened:
-        """With a more exact solution, by cvxpy; the same if that fails or would take minutes."""
+        """With a more exact solution, by cvxpy; the same if that fails, would take minutes, or
+        takes longer than everything else."""
         from paramsearch.search.dominance.exact import solve_exactly
 
-        if len(self.solution.pairs) > _MOST_FOR_CVXPY:
+        few = self.draft.max_value < _CVXPY_FROM
+        if few or len(self.solution.pairs) > _MOST_FOR_CVXPY:
             return self
         try:
             return replace(self, solution=solve_exactly(self.program, self.multipliers))
@@ -336,6 +342,6 @@ def predicted(target: Target, near: FamilyDraft | None = None) -> Screened:
 
 
 def changes_at(max_value: int, tries: int = 80) -> int:
-    """Number of random changes: fewer where each takes longer."""
+    """Number of random changes: fewer where each takes longer, or where there are few families."""
     share = min(1.0, float((_SMALL / max_value) ** 1.5))
-    return math.ceil(_CHANGES_PER_TRY * tries * share)
+    return min(math.ceil(_CHANGES_PER_TRY * tries * share), _CHANGES_PER_PAIR * max_value**2)

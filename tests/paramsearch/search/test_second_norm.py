@@ -225,8 +225,9 @@ def test_a_prediction_follows_a_similar_family() -> None:
 
 
 def test_fewer_changes_where_each_takes_longer() -> None:
-    assert changes_at(10) == changes_at(64) > changes_at(200) > changes_at(5000) >= 1
-    assert changes_at(10, 8) == changes_at(10) // 10
+    assert changes_at(20) == changes_at(64) > changes_at(200) > changes_at(5000) >= 1
+    assert changes_at(20, 8) == changes_at(20) // 10
+    assert changes_at(2) == 32
 
 
 def test_recalibration_solves_the_pool_again() -> None:
