@@ -70,14 +70,14 @@ def test_near_pairs_are_the_worst_ones() -> None:
     model = NoiseModel(accounting.greedy(10, [5]), target(10))
     x = optimize_noise(model, model.first_guess()).x
     excess = model.excess(x)
-    found = {tuple(pair) for pair in near_pairs(model, x, -3.0, 10_000).tolist()}
+    found = {tuple(pair) for pair in near_pairs(model, x, -1.0, 10_000).tolist()}
     wanted = {
         change[0].listed
         for change, value in zip(model.changes, excess, strict=True)
-        if value > excess.max() - 3.0
+        if value > excess.max() - 1.0
     }
     assert found == wanted
-    assert len(near_pairs(model, x, -3.0, 2)) == 2
+    assert len(near_pairs(model, x, -1.0, 2)) == 2
 
 
 @pytest.mark.usefixtures("all_is_large")
