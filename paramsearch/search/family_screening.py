@@ -62,8 +62,8 @@ _CVXPY_FROM = 5
 """Smallest max_value for which cvxpy is worth its import, a second."""
 _MOST_FOR_CVXPY = 15_000
 """Pairs with multipliers up to which cvxpy takes seconds."""
-_QUICK_CHANGES = 40
-"""Random changes of a quick prediction."""
+_QUICK_CHANGES, _QUICK_STARTS = 40, 2
+"""Random changes of a quick prediction, and starts that it improves."""
 _POOL = 40
 """Number of families that are kept."""
 _NEAR_BEST = 12
@@ -75,13 +75,12 @@ are rules of thumb."""
 
 @dataclass(frozen=True)
 class Screened:
-    """A family and the solution of its dominance program; ``central`` are the messages of the
-    central noise, which it does not count."""
+    """A family for a target, and the solution of its dominance program."""
 
+    target: Target
     arrays: DraftArrays
     program: DominanceProgram
     solution: Dominance
-    central: float
 
     @property
     def draft(self) -> FamilyDraft:
@@ -94,8 +93,18 @@ class Screened:
 
     @property
     def messages(self) -> float:
-        """About the messages that stage 2 reaches."""
-        return self.value + self.central
+        """About the messages that stage 2 reaches: with those of the central noise."""
+        return self.value + central_messages(self.target.step)
+
+    @property
+    def symbols(self) -> int:
+        """Number of values that a message can have: +-1, 2..max_value and the hubs."""
+        return self.draft.max_value + 1 + sum(value < 0 for value in self.draft.parts)
+
+    @property
+    def price(self) -> float:
+        """About what the target minimizes."""
+        return self.target.price(self.messages, self.symbols)
 
     @property
     def multipliers(self) -> Multipliers:
@@ -164,7 +173,7 @@ class FamilyScreening:
         """
         self.pool = {}
         found = [self.solve(draft) for draft in [*starts, *self._starts(until)]]
-        found.sort(key=lambda entry: entry.value)
+        found.sort(key=lambda entry: entry.price)
         for entry in found[: _improved_starts(self.target.problem.max_value)]:
             self._keep(self.improved(entry, until=until))
             self._report()
@@ -181,17 +190,14 @@ class FamilyScreening:
     @property
     def best(self) -> list[Screened]:
         """The families found so far, best first."""
-        return sorted((self.pool or {}).values(), key=lambda entry: entry.value)
+        return sorted((self.pool or {}).values(), key=lambda entry: entry.price)
 
     def _starts(self, until: float) -> list[FamilyDraft]:
         """Hub families, or those of a smaller max_value in proportion."""
         target, top = self.target, self.target.problem.max_value
         shapes = hub_families.shapes(target) if top <= _FEW_HUBS_UNTIL else []
         drafts = [hub_families.draft_from_hubs(target, hubs) for hubs in shapes]
-        if top > 8:
-            spacings = {max(2, round(share * math.sqrt(top))) for share in _SPACINGS}
-            families = [evenly_spaced_hubs(top, spacing) for spacing in sorted(spacings)]
-            drafts += [FamilyDraft.from_family(family) for family in families]
+        drafts += _evenly_spaced(top)
         if top > _SMALL:
             steps = math.ceil(math.log(top / _SMALL) / math.log(_LARGEST_RATIO))
             smaller = round(top / max(2, (top / _SMALL) ** (1 / steps)))
@@ -222,7 +228,7 @@ class FamilyScreening:
         start = None if near is None else near.multipliers
         gap = self.gap * (_ROUGH_GAP if rough else 1.0)
         solution = screen(program, start, gap=gap, give_up=give_up)
-        return Screened(arrays, program, solution, central_messages(self.target.step))
+        return Screened(self.target, arrays, program, solution)
 
     def bound(self, draft: FamilyDraft, near: Screened) -> float:
         """A lower bound of the value of a family, from the multipliers of a similar one."""
@@ -307,11 +313,11 @@ class FamilyScreening:
         """Add a family to the pool; returns whether it is the best so far."""
         assert self.pool is not None
         known = self.pool.get(entry.shape)
-        is_best = not self.pool or entry.value < min(other.value for other in self.pool.values())
-        if known is None or entry.value < known.value:
+        is_best = not self.pool or entry.price < min(other.price for other in self.pool.values())
+        if known is None or entry.price < known.price:
             self.pool[entry.shape] = entry
         if len(self.pool) > _POOL:
-            worst = max(self.pool.values(), key=lambda other: other.value)
+            worst = max(self.pool.values(), key=lambda other: other.price)
             del self.pool[worst.shape]
         return is_best
 
@@ -326,19 +332,32 @@ class FamilyScreening:
         )
 
 
+def _evenly_spaced(top: int) -> list[FamilyDraft]:
+    """Families with hubs at multiples of several spacings; for very small problems, of ones."""
+    spacings = {max(2, round(share * math.sqrt(top))) for share in _SPACINGS} if top > 8 else {top}
+    families = [evenly_spaced_hubs(top, max(2, spacing)) for spacing in sorted(spacings)]
+    return [FamilyDraft.from_family(family) for family in families]
+
+
 def _improved_starts(max_value: int) -> int:
     """Number of the best starts that are improved: fewer where that takes minutes."""
     return max(2, min(_STARTS, 3000 // max_value))
 
 
-def predicted(target: Target, near: FamilyDraft | None = None) -> Screened:
-    """A quick prediction: a good family and what it costs, from the shape of a good family for a
-    similar target, or from a short search."""
+def predicted(
+    target: Target, near: FamilyDraft | None = None, *, thorough: bool = False
+) -> Screened:
+    """A prediction: a good family and what it costs, from the shape of a good family for a similar
+    target, or from a search, which is short unless asked otherwise."""
     screening = FamilyScreening(target, Calibration.typical(target), Budget(), random.Random(0))
     draft = None if near is None else hub_families.rescaled(target, near)
-    if draft is None:
-        return screening.run([], _QUICK_CHANGES, until=1.0)[0]
-    return screening.improved(screening.solve(draft), until=1.0, patience=1)
+    if near is None or thorough:
+        changes = changes_at(target.problem.max_value) if thorough else _QUICK_CHANGES
+        return screening.run([] if draft is None else [draft], changes, until=1.0)[0]
+    drafts = [*_evenly_spaced(target.problem.max_value), *([] if draft is None else [draft])]
+    found = sorted(map(screening.solve, drafts), key=lambda entry: entry.price)
+    improved = [screening.improved(entry, until=1.0) for entry in found[:_QUICK_STARTS]]
+    return min(improved, key=lambda entry: entry.price)
 
 
 def changes_at(max_value: int, tries: int = 80) -> int:
