@@ -27,14 +27,19 @@ from accounting.base.validation import positive, probability, real
 from accounting.model.costs import bits_per_message, discrete_laplace_variance
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE
+from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
+from paramsearch.search.family_search import Search
 from paramsearch.search.target import Target
 
 _LARGEST_SHARE = 0.99
 """Largest share of eps for the central noise."""
 _FACTORS = (1.01, 1.1, 1.35, 2.0)
 """Values of max_value for which stage 1 runs, as multiples of the smallest possible one."""
+_STAGE_2_UNTIL = 200
+"""Largest max_value for which stage 2 confirms the final prediction; beyond, a user sends hardly
+more than one message, and stage 1 predicts the bits well enough."""
 _CLOSEST = 0.02
 """Relative difference of two of them below which one is enough."""
 _BIT_SIZES = 60
@@ -141,7 +146,10 @@ class RealTarget:
         eps_central = self.eps_central(max_value)
         target = Target(replace(self.problem, max_value=max_value), eps_central, "bits")
         found = predicted(target, near, thorough=thorough)
-        return self._rounding(max_value, found.messages, found.draft)
+        messages = found.messages
+        if thorough and max_value <= _STAGE_2_UNTIL:
+            messages = Search(target, Budget()).solve_screened(found).solution.messages
+        return self._rounding(max_value, messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
         symbols = max_value + 1 + sum(value < 0 for value in draft.parts)
