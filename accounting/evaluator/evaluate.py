@@ -43,6 +43,8 @@ _ATTEMPTS = 8
 """Largest number of passes, each on a finer grid."""
 _NEGLIGIBLE = 1e-4
 """Pairs whose bound is this small relative to the worst keep the cheap Chernoff bound."""
+_FAR_SMALLER = 0.1
+"""A divergence that is this small relative to what the grid was chosen for gets another grid."""
 _SMALLEST_TAIL = 1e-290
 """Smallest tail that a table is made for: below, doubles lose their relative accuracy."""
 # Rules of thumb for the coarse estimate, which is no bound.
@@ -89,6 +91,11 @@ def evaluate(
             f"{plan.step:.3g} apart, tilt {plan.tilt:.4g}"
         )
         found = evaluate_on_grid(part, coarse.tables, plan)
+        if 0 < found.estimate < _FAR_SMALLER * wanted.expected(coarse.saddle):
+            # the window was chosen for a larger divergence
+            smaller = replace(wanted, seen=found.estimate, attained=0.0)
+            plan = choose_plan(coarse.moments, coarse.saddle, smaller, largest)
+            found = found.narrowed_by(evaluate_on_grid(part, coarse.tables, plan))
         lower[left] = np.maximum(lower[left], found.lower)
         upper[left] = np.minimum(upper[left], found.upper)
         if (lower > upper).any():

@@ -120,7 +120,7 @@ class Refinement:
 
     def expected(self, saddle: SaddleEstimate) -> float:
         """The divergence that errors are compared with."""
-        return max(self.attained or min(saddle.total, self.seen), self.absolute)
+        return max(self.attained, min(saddle.total, self.seen), self.absolute)
 
 
 class CoarseLosses:

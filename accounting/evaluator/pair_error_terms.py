@@ -27,6 +27,15 @@ class PairBounds:
     estimate: float = 0.0
     step_width: float = 0.0
 
+    def narrowed_by(self, later: PairBounds) -> PairBounds:
+        """Both enclosures together, with the estimate of the later one."""
+        return PairBounds(
+            np.maximum(self.lower, later.lower),
+            np.minimum(self.upper, later.upper),
+            later.estimate,
+            later.step_width,
+        )
+
 
 @dataclass(frozen=True)
 class PairTerms:
