@@ -251,6 +251,7 @@ class Search:
             model.tied(log_noise),
             give_up=math.inf if near is None else near.solution.messages * _GIVE_UP,
             deadline=self.budget.at(1.0),
+            progress=self.progress,
         )
         if not solution.gave_up:
             self.predictions.append((entry.messages, solution.messages))

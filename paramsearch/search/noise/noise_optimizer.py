@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.progress import Progress, silent
 from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.watched_pairs import near_pairs
@@ -78,6 +79,7 @@ def optimize_noise(
     steps: int = 60,
     give_up: float = math.inf,
     deadline: float = math.inf,
+    progress: Progress = silent,
 ) -> Solution:
     """Descend from ``x`` to a local optimum.
 
@@ -88,8 +90,9 @@ def optimize_noise(
         steps: Largest number of steps.
         give_up: Stop early when fewer messages than this are out of reach.
         deadline: Time of the monotonic clock after which no step begins.
+        progress: Called with one line of text after every step in a large problem.
     """
-    return _Descent(model, x).run(tolerance, steps, give_up, deadline)
+    return _Descent(model, x, progress).run(tolerance, steps, give_up, deadline)
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,8 @@ class _Safe(NamedTuple):
 
 
 class _Descent:
-    def __init__(self, model: NoiseModel, x: FloatArray) -> None:
-        self.model = model
+    def __init__(self, model: NoiseModel, x: FloatArray, progress: Progress) -> None:
+        self.model, self.progress = model, progress
         self.slope = TYPICAL_SLOPE
         self.largest_radius = _CAREFUL_RADIUS if model.large else _LARGEST_RADIUS
         self.radius = min(_FIRST_RADIUS, self.largest_radius)
@@ -198,6 +201,8 @@ class _Descent:
             small_gains = small_gains + 1 if step.gain < tolerance else 0
             ends = small_gains >= 2 or (small_gains > 0 and step.expected < 3 * tolerance)
             count = index + 1
+            if self.model.large:
+                self.progress(f"stage 2, step {count}: {self.messages:,.0f} messages")
             if self.model.large and (
                 ends or count in _LOOK_AROUND_AFTER or count % _LOOK_AROUND_AFTER[-1] == 0
             ):
