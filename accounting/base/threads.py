@@ -1,18 +1,21 @@
-"""How many cores to use, and threads over a range: kernels release the interpreter lock."""
+"""How many cores to use, and work in threads: kernels release the interpreter lock."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import pairwise
+from typing import TypeVar
 
 from accounting.base.deadline import check_time, limited
 
 _PIECES = 256
 """Pieces into which work is divided if there is a deadline, which is checked before each piece."""
 _allowed: int | None = None
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def cores() -> int:
@@ -29,6 +32,27 @@ def use_cores(count: int | None) -> None:
     _allowed = count
 
 
+def in_threads(
+    task: Callable[[Item], Result], items: Sequence[Item], workers: int | None = None
+) -> list[Result]:
+    """``task`` of every item, in order, in as many threads as cores."""
+
+    def timed(item: Item) -> Result:
+        check_time()
+        return task(item)
+
+    workers = min(cores() if workers is None else workers, len(items))
+    if workers < 2:
+        return [timed(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(copy_context().run, timed, item) for item in items]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
 def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1) -> None:
     """Call ``work(begin, end)`` for pieces that cover 0..size, in as many threads as cores."""
     most = size // max(1, smallest)
@@ -42,20 +66,4 @@ def in_chunks(work: Callable[[int, int], None], size: int, *, smallest: int = 1)
         pieces = max(pieces, min(_PIECES, most))
     edges = [size * i // pieces for i in range(pieces + 1)]
 
-    def piece(a: int, b: int) -> None:
-        check_time()
-        work(a, b)
-
-    if workers == 1:
-        for a, b in pairwise(edges):
-            if a < b:
-                piece(a, b)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(copy_context().run, piece, a, b) for a, b in pairwise(edges)]
-        try:
-            for job in jobs:
-                job.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    in_threads(lambda piece: work(*piece), [(a, b) for a, b in pairwise(edges) if a < b], workers)

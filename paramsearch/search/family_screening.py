@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 
 from accounting.base.errors import Undecided
 from accounting.base.progress import Progress, silent
+from accounting.base.threads import in_threads
 from accounting.model.costs import central_messages
 from accounting.model.family import hubs as evenly_spaced_hubs
 from paramsearch.search.budget import Budget
@@ -66,6 +68,8 @@ _QUICK_CHANGES, _QUICK_STARTS = 40, 2
 """Random changes of a quick prediction, and starts that it improves."""
 _POOL = 40
 """Number of families that are kept."""
+_AT_ONCE = 8
+"""Random changes that begin with the same best families, for threads to share."""
 _NEAR_BEST = 12
 """Random changes begin with one of so many best families."""
 _PATIENCE, _LITTLE_PATIENCE = 3, 2
@@ -150,6 +154,7 @@ class FamilyScreening:
         progress: Called with one line of text now and then.
         screened: Number of families whose program was solved or bounded so far.
         pool: The families that are kept, by their hubs.
+        lock: Held while ``screened`` grows.
     """
 
     target: Target
@@ -159,11 +164,12 @@ class FamilyScreening:
     progress: Progress = silent
     screened: int = 0
     pool: dict[tuple[tuple[int, Parts], ...], Screened] | None = None
+    lock: Lock = field(default_factory=Lock, repr=False)
 
     def recalibrate(self, calibration: Calibration) -> None:
         """Solve the program of the families found so far with other assumptions."""
         self.calibration = calibration
-        found = [self.solve(entry.draft, entry) for entry in self.best[:_NEAR_BEST]]
+        found = in_threads(lambda entry: self.solve(entry.draft, entry), self.best[:_NEAR_BEST])
         self.pool = {entry.shape: entry for entry in found}
 
     def run(self, starts: Iterable[FamilyDraft], changes: int, *, until: float) -> list[Screened]:
@@ -172,13 +178,12 @@ class FamilyScreening:
         Returns families with different hubs, best first.
         """
         self.pool = {}
-        found = [self.solve(draft) for draft in [*starts, *self._starts(until)]]
+        found = in_threads(self.solve, [*starts, *self._starts(until)])
         found.sort(key=lambda entry: entry.price)
-        for entry in found[: _improved_starts(self.target.problem.max_value)]:
-            self._keep(self.improved(entry, until=until))
-            self._report()
-            if self.budget.spent(until):
-                break
+        good = found[: _improved_starts(self.target.problem.max_value)]
+        for entry in in_threads(lambda entry: self.improved(entry, until=until), good):
+            self._keep(entry)
+        self._report()
         self.change_randomly(changes, until=until)
         return self.best
 
@@ -222,7 +227,7 @@ class FamilyScreening:
         give_up: float = math.inf,
     ) -> Screened:
         """Solve the program of a family, beginning with the multipliers of a similar one."""
-        self.screened += 1
+        self._count()
         arrays = DraftArrays.of(draft)
         program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         start = None if near is None else near.multipliers
@@ -232,7 +237,7 @@ class FamilyScreening:
 
     def bound(self, draft: FamilyDraft, near: Screened) -> float:
         """A lower bound of the value of a family, from the multipliers of a similar one."""
-        self.screened += 1
+        self._count()
         arrays = DraftArrays.of(draft)
         program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         return program.bound(near.solution.pairs, near.solution.multipliers)
@@ -287,19 +292,29 @@ class FamilyScreening:
 
     def change_randomly(self, changes: int, *, until: float) -> None:
         """Change the hubs of good families at random, and improve what looks promising."""
-        for _ in range(changes):
+
+        def improved(change: tuple[Screened, FamilyDraft]) -> Screened | None:
+            found = self.changed(*change)
+            if found is None or self.budget.spent(until):
+                return None
+            return self.improved(found, until=until, patience=_LITTLE_PATIENCE)
+
+        for done in range(0, changes, _AT_ONCE):
             if self.budget.spent(until):
                 return
             best = self.best[:_NEAR_BEST]
-            entry = best[min(int(self.rng.expovariate(1.0)), len(best) - 1)]
-            draft = entry.draft
-            for _ in range(self.rng.choice((1, 1, 2))):
-                draft = random_move(draft, self.rng) or draft
-            found = self.changed(entry, draft)
-            if found is not None and self._keep(
-                self.improved(found, until=until, patience=_LITTLE_PATIENCE)
-            ):
+            drawn = [self._random_change(best) for _ in range(min(_AT_ONCE, changes - done))]
+            better = [entry for entry in in_threads(improved, drawn) if entry is not None]
+            if any([self._keep(entry) for entry in better]):
                 self._report()
+
+    def _random_change(self, best: list[Screened]) -> tuple[Screened, FamilyDraft]:
+        """One of the best families, and its draft after one or two random moves."""
+        entry = best[min(int(self.rng.expovariate(1.0)), len(best) - 1)]
+        draft = entry.draft
+        for _ in range(self.rng.choice((1, 1, 2))):
+            draft = random_move(draft, self.rng) or draft
+        return entry, draft
 
     def changed(self, entry: Screened, draft: FamilyDraft) -> Screened | None:
         """The family of ``draft``, a change of ``entry``, if it looks promising."""
@@ -308,6 +323,10 @@ class FamilyScreening:
             return None
         found = self.solve(draft, entry, rough=True, give_up=limit)
         return found if found.value < limit else None
+
+    def _count(self) -> None:
+        with self.lock:
+            self.screened += 1
 
     def _keep(self, entry: Screened) -> bool:
         """Add a family to the pool; returns whether it is the best so far."""

@@ -13,11 +13,13 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 
 import numpy as np
 
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
+from accounting.base.threads import in_threads
 from paramsearch.request import DEFAULT_TRIES
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration
@@ -43,6 +45,8 @@ _GIVE_UP = 1.01
 """Stage 2 ends early for a family that is unlikely to come within this ratio of the best price."""
 _FEWEST_RANKED = 5
 """Number of families from which a rank correlation says something."""
+_AT_ONCE = 8
+"""Families that are solved with the same best one in mind, for threads to share."""
 _PATIENCE = 12
 """Number of single moves in a row that may fail.  These constants are rules of thumb."""
 
@@ -141,6 +145,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
+        self.lock = RLock()  # held while threads change the best candidate, or report it
         self.screening = FamilyScreening(
             self.target,
             Calibration.typical(self.target),
@@ -177,12 +182,11 @@ class Search:
             first = [] if start is None else [start.draft]
             found += self._screened([*first, *drafts], effort)
         found.sort(key=lambda candidate: candidate.price)
-        improved = []
-        for candidate in found[: effort.improved]:
-            improved.append(self.improve_atoms(candidate, patience=effort.patience))
-            self.prices.append(improved[-1].price)
-            if self.budget.spent(_ATOMS_UNTIL):
-                break
+        improved = in_threads(
+            lambda candidate: self.improve_atoms(candidate, patience=effort.patience),
+            found[: effort.improved],
+        )
+        self.prices += [candidate.price for candidate in improved]
         if top > 1:
             self.change_randomly(improved, effort.changes)
         if self.best is None:
@@ -211,18 +215,32 @@ class Search:
 
     def _solve_all(self, families: list[Screened]) -> list[Candidate]:
         """Stage 2 for several families; those that are too large are left out."""
-        found = []
-        for entry in families:
-            near = self.best if self.tries >= 3 else None
-            try:
-                found.append(self.solve_screened(entry, near))
-            except TooLarge:
-                if self.best is None and entry is families[-1]:
-                    raise
-            self.report("stage 2")
+        found: list[Candidate] = []
+        for begin in range(0, len(families), _AT_ONCE):
+            near = self.best if found else None
+            entries = families[begin : begin + _AT_ONCE]
+            solved = in_threads(lambda entry, near=near: self._tried(entry, near), entries)
+            for entry, candidate in zip(entries, solved, strict=True):
+                if candidate is not None:
+                    found.append(candidate)
+                    if not candidate.solution.gave_up:
+                        self.predictions.append((entry.messages, candidate.solution.messages))
             if self.budget.spent(_STAGE_2_UNTIL):
                 break
+        if self.best is None:
+            raise TooLarge("no family fits into the tables of the estimates")
         return found
+
+    def _tried(self, entry: Screened, near: Candidate | None) -> Candidate | None:
+        """The solution of stage 2, unless it is too large or the time is over."""
+        if self.best is not None and self.budget.spent(_STAGE_2_UNTIL):
+            return None
+        try:
+            candidate = self.solve_screened(entry, near)
+        except TooLarge:
+            return None
+        self.report("stage 2")
+        return candidate
 
     def refine(self, start: Start) -> Candidate:
         """Search only from ``start``, and only change single atoms."""
@@ -253,8 +271,6 @@ class Search:
             deadline=self.budget.at(1.0),
             progress=self.progress,
         )
-        if not solution.gave_up:
-            self.predictions.append((entry.messages, solution.messages))
         return self._solved(entry.draft, solution)
 
     def solve(self, draft: FamilyDraft, near: Candidate | None = None) -> Candidate:
@@ -280,10 +296,11 @@ class Search:
         return self._solved(draft, solution)
 
     def _solved(self, draft: FamilyDraft, solution: Solution) -> Candidate:
-        self.tries += 1
         candidate = Candidate(draft, solution)
-        if self.best is None or candidate.price < self.best.price:
-            self.best = candidate
+        with self.lock:
+            self.tries += 1
+            if self.best is None or candidate.price < self.best.price:
+                self.best = candidate
         return candidate
 
     def report(self, stage: str) -> None:
@@ -354,42 +371,50 @@ class Search:
         good = sorted(candidates, key=lambda candidate: candidate.price)
         values: dict[DraftKey, Screened] = {}
         seen: set[DraftKey] = set()
-        for _ in range(changes):
+        for done in range(0, changes, _AT_ONCE):
             if not good or self.budget.spent(_RANDOM_UNTIL):
                 return
-            base = good[min(int(self.random.expovariate(1.0)), len(good) - 1)]
-            if base.draft.key not in values:
-                values[base.draft.key] = self.screening.solve(base.draft)
-            draft = base.draft
-            for _ in range(self.random.choice((1, 1, 2))):
-                draft = random_move(draft, self.random) or draft
-            found = self._screened_change(values[base.draft.key], draft, seen)
-            if found is None:
-                continue
-            try:
-                candidate = self.solve(found.draft, base)
-            except TooLarge:
-                continue
-            if candidate.price < base.price * _PROMISING_MOVE:
-                candidate = self.improve_atoms(candidate, until=_RANDOM_UNTIL, patience=1)
-                good = sorted([*good, candidate], key=lambda other: other.price)[: len(candidates)]
+            drawn = []
+            for _ in range(min(_AT_ONCE, changes - done)):
+                base = good[min(int(self.random.expovariate(1.0)), len(good) - 1)]
+                if base.draft.key not in values:
+                    values[base.draft.key] = self.screening.solve(base.draft)
+                draft = base.draft
+                for _ in range(self.random.choice((1, 1, 2))):
+                    draft = random_move(draft, self.random) or draft
+                if draft.key not in seen:
+                    seen.add(draft.key)
+                    drawn.append((base, values[base.draft.key], draft))
+            screened = in_threads(lambda change: self._screened_change(*change[1:]), drawn)
+            promising = []
+            for (base, _, _), entry in zip(drawn, screened, strict=True):
+                if entry is not None and entry.draft.key not in seen:
+                    seen.add(entry.draft.key)
+                    promising.append((base, entry.draft))
+            found = in_threads(lambda change: self._changed(*change), promising)
+            better = [candidate for candidate in found if candidate is not None]
+            good = sorted([*good, *better], key=lambda other: other.price)[: len(candidates)]
             self.report("random changes")
 
-    def _screened_change(
-        self, base: Screened, draft: FamilyDraft, seen: set[DraftKey]
-    ) -> Screened | None:
-        """The family of ``draft``, improved by stage 1, if it is new and about as good."""
-        if draft.key in seen:
-            return None
-        seen.add(draft.key)
+    def _screened_change(self, base: Screened, draft: FamilyDraft) -> Screened | None:
+        """The family of ``draft``, improved by stage 1, if it is about as good."""
         found = self.screening.changed(base, draft)
         if found is None:
             return None
         found = self.screening.improved(found, until=_RANDOM_UNTIL, patience=1)
-        if found.value > base.value * _SIMILAR_VALUE or found.draft.key in seen:
+        return found if found.value <= base.value * _SIMILAR_VALUE else None
+
+    def _changed(self, base: Candidate, draft: FamilyDraft) -> Candidate | None:
+        """The candidate of ``draft``, a change of ``base``, if it is worth improving."""
+        if self.budget.spent(_RANDOM_UNTIL):
             return None
-        seen.add(found.draft.key)
-        return found
+        try:
+            candidate = self.solve(draft, base)
+        except TooLarge:
+            return None
+        if candidate.price >= base.price * _PROMISING_MOVE:
+            return None
+        return self.improve_atoms(candidate, until=_RANDOM_UNTIL, patience=1)
 
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:

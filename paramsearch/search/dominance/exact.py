@@ -16,7 +16,7 @@ from scipy import sparse
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import Undecided
 from paramsearch.search.dominance.program import Dominance, DominanceProgram
-from paramsearch.search.dominance.screening import Multipliers, screen, violated_pairs
+from paramsearch.search.dominance.screening import Multipliers, screen, worst_by_column
 
 _ROUNDS = 30
 """Largest number of programs with more and more pairs."""
@@ -42,8 +42,8 @@ def solve_exactly(
     best = Dominance(np.empty(0), np.inf, 1.0, pairs, near.weights)
     for _ in range(_ROUNDS):
         u, multipliers = _solution(program, pairs)
-        violated, largest = violated_pairs(program, u)
-        scale = max(largest, 1e-300)
+        worst = worst_by_column(program, u)
+        scale = max(worst.largest, 1e-300)
         weights = np.maximum(multipliers, 0) / np.maximum(multipliers, 0).sum()
         lower = program.bound(pairs, weights)
         value = program.cost(u / scale)
@@ -51,6 +51,7 @@ def solve_exactly(
             best = Dominance((scale / u) ** (1 / program.norm), value, lower, pairs, weights)
         if best.gap <= gap:
             return best
+        violated = worst.violated()
         new = violated[~np.isin(violated @ [count, 1], pairs @ [count, 1])]
         if not len(new):
             break

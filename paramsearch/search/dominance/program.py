@@ -90,14 +90,19 @@ class DominanceProgram:
     norm: Norm = 2
     reach: float = 1.0
 
+    @property
+    def constraints(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray, float, int, FloatArray]:
+        """What kernels take of the constraints, in their order."""
+        columns = self.columns
+        sparse = columns.start, columns.atom, columns.entry, columns.unit
+        return *sparse, self.reach, self.norm, self.inverse
+
     def rows(self, pairs: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """The rows of these pairs in A: the start of each, columns, values."""
         from paramsearch.search.dominance.dominance_kernels import pair_rows
 
-        columns = self.columns
         row = np.empty(len(pairs) + 1, np.int64)
-        sparse = columns.start, columns.atom, columns.entry, columns.unit
-        arguments = *sparse, self.reach, self.norm, self.inverse, pairs, row
+        arguments = *self.constraints, pairs, row
         n = pair_rows(*arguments, np.empty(0, np.int64), np.empty(0))
         column, value = np.empty(n, np.int64), np.empty(n)
         if n:

@@ -19,9 +19,6 @@ from accounting.base.threads import cores, in_chunks
 from accounting.model.family import UNIT, Family
 from paramsearch.search.dominance.program import Dominance, DominanceProgram, paper_program
 
-_EXPONENT = 5 / 3
-"""Exponent of the updates, in units of (q + 1) / q, with which every update raises the bound;
-larger ones converge faster.  Rule of thumb."""
 _STEPS = 60
 """Updates between two passes over all pairs."""
 _ROUNDS, _MANY_ROUNDS = 60, 400
@@ -70,31 +67,20 @@ def screen(
         give_up: Stop as soon as the value is known to be larger than this.
         rounds: Largest number of passes over all pairs.
     """
-    from paramsearch.search.dominance.dominance_kernels import update_multipliers
+    from paramsearch.search.dominance.dominance_kernels import settled, with_violated
 
-    norm, count = program.norm, program.columns.count
-    start = Multipliers.even(count - 1) if near is None else near
-    pairs, weights = start.pairs, start.weights.copy()
-    exponent = _EXPONENT * (norm + 1) / norm
+    norm = program.norm
+    start = Multipliers.even(program.columns.count - 1) if near is None else near
+    pairs, weights = start.pairs, start.weights
     u = np.empty(len(program.weight))
     best = Dominance(u, math.inf, 0.0, pairs, weights)
+    settings = program.weight, _STEPS, 0.3 * gap, _NEGLIGIBLE, _NEAR
     for _ in range(rounds):
-        left = np.empty(len(pairs))
-        lower, largest = update_multipliers(
-            *program.rows(pairs),
-            program.weight,
-            norm,
-            exponent,
-            _STEPS,
-            0.3 * gap,
-            weights,
-            u,
-            left,
+        lower, largest, pairs, weights = settled(
+            *program.constraints, *settings, pairs, weights, u
         )
-        kept = (weights > _NEGLIGIBLE / len(pairs)) | (left > _NEAR * largest)
-        pairs, weights = pairs[kept], weights[kept]
-        found, overall = violated_pairs(program, u)
-        scale = max(overall, largest)
+        worst = worst_by_column(program, u)
+        scale = max(worst.largest, largest)
         value = program.cost(u / scale)
         if value < best.value:
             best = Dominance((scale / u) ** (1 / norm), value, best.lower, pairs, weights)
@@ -102,43 +88,50 @@ def screen(
             best = Dominance(best.t_prime, best.value, lower, pairs, weights)
         if best.gap <= gap or lower > give_up:
             break
-        known = np.isin(found @ [count, 1], pairs @ [count, 1])
-        new = found[~known]
-        if len(new):
-            pairs = np.concatenate([pairs, new])
-            weights = np.append(
-                weights * (1 - _NEW_SHARE), np.full(len(new), _NEW_SHARE / len(new))
-            )
-        weights /= weights.sum()
+        pairs, weights = with_violated(pairs, weights, worst.partner, worst.left, _NEW_SHARE)
     return best
 
 
-def violated_pairs(program: DominanceProgram, u: FloatArray) -> tuple[IntArray, float]:
-    """The worst pairs of all columns whose left sides exceed 1, and the largest left side."""
+@dataclass(frozen=True)
+class WorstByColumn:
+    """The largest left side of each column j among the pairs with smaller inputs (row 0) and with
+    larger ones (row 1), and the partner that has it."""
+
+    partner: IntArray
+    left: FloatArray
+
+    @property
+    def largest(self) -> float:
+        return float(self.left.max())
+
+    def violated(self) -> IntArray:
+        """The pairs (j, k), j > k, among these whose left sides exceed 1."""
+        (j,), (k,) = np.nonzero(self.left[0] > 1), np.nonzero(self.left[1] > 1)
+        pairs = [np.stack([j, self.partner[0, j]]), np.stack([self.partner[1, k], k])]
+        return np.unique(np.concatenate(pairs, axis=1).T, axis=0)
+
+
+def worst_by_column(program: DominanceProgram, u: FloatArray) -> WorstByColumn:
+    """One pass over all pairs of inputs."""
     from paramsearch.search.dominance.dominance_kernels import worst_pairs
 
-    columns, n = program.columns, program.columns.count
+    n = program.columns.count
     pieces = 4 * cores() if n >= _THREADS_FROM and cores() > 1 else 1
     # column j has j pairs: square roots give pieces of equal work
     edges = [round(n * math.sqrt(i / pieces)) for i in range(pieces + 1)]
-    partner, largest = np.zeros((pieces, 2, n), np.int64), np.zeros((pieces, 2, n))
-    sparse = columns.start, columns.atom, columns.entry, columns.unit
-    constraints = *sparse, program.reach, program.norm, program.inverse
+    partner, left = np.zeros((pieces, 2, n), np.int64), np.zeros((pieces, 2, n))
 
     def work(a: int, b: int) -> None:
         for i in range(a, b):
-            worst_pairs(*constraints, u, edges[i], edges[i + 1], partner[i], largest[i])
+            worst_pairs(*program.constraints, u, edges[i], edges[i + 1], partner[i], left[i])
 
     if pieces == 1:
         work(0, 1)
-    else:
-        in_chunks(work, pieces)
-    best = largest.argmax(axis=0)
+        return WorstByColumn(partner[0], left[0])
+    in_chunks(work, pieces)
+    best = left.argmax(axis=0)
     sides = np.arange(2)[:, None], np.arange(n)
-    left, other = largest[best, *sides], partner[best, *sides]
-    j, k = np.nonzero(left[0] > 1)[0], np.nonzero(left[1] > 1)[0]
-    keys = np.concatenate([j * n + other[0, j], other[1, k] * n + k])
-    return np.stack(np.divmod(np.unique(keys), n), axis=1), float(left.max())
+    return WorstByColumn(partner[best, *sides], left[best, *sides])
 
 
 def dominance(family: Family, *, gap: float = 1e-3, rounds: int = _MANY_ROUNDS) -> Dominance:

@@ -11,7 +11,7 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from paramsearch.search.dominance.calibration import Calibration
 from paramsearch.search.dominance.program import InputColumns
-from paramsearch.search.dominance.screening import violated_pairs
+from paramsearch.search.dominance.screening import worst_by_column
 from paramsearch.search.noise.noise_model import NoiseModel
 
 _LEVEL = 0.5
@@ -33,7 +33,7 @@ def near_pairs(model: NoiseModel, x: FloatArray, level: float, most: int) -> Int
         model.target, columns, model.atom_size[order]
     )
     t_prime = mean / np.sqrt(r)
-    _, largest = violated_pairs(program, t_prime**-2.0)
+    largest = worst_by_column(program, t_prime**-2.0).largest
     found = program.pairs_above(t_prime, _LEVEL * largest)
     pairs = np.concatenate([found, found[:, ::-1]])
     # pairs with the same b share the work for their central factors

@@ -26,7 +26,7 @@ from paramsearch.search.dominance.program import (
     by_distance,
     paper_program,
 )
-from paramsearch.search.dominance.screening import Multipliers, screen, violated_pairs
+from paramsearch.search.dominance.screening import Multipliers, screen, worst_by_column
 from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.families.random_moves import random_move
@@ -121,7 +121,8 @@ def test_passes_over_all_pairs_agree_with_the_definition(top: int, share: float,
     whole = program(made, share)
     t_prime = np.exp(np.random.default_rng(seed).normal(4, 1, len(whole.weight)))
     sides = left_sides(made, share, t_prime)
-    violated, largest = violated_pairs(whole, t_prime**-2.0)
+    worst = worst_by_column(whole, t_prime**-2.0)
+    violated, largest = worst.violated(), worst.largest
     assert abs(largest - max(sides.values())) <= 1e-9 * largest
     for j, k in violated.tolist():
         assert sides[j, k] > 1 - 1e-9
