@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import signal
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -16,8 +18,8 @@ from accounting.base.threads import cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_FEWEST = 64
-"""Fewest items for which starting processes pays off; a rule of thumb."""
+_WORTHWHILE = 0.2
+"""Seconds of work after which starting processes pays off; a rule of thumb."""
 _task: Callable[[Any], Any] | None = None
 
 
@@ -37,13 +39,22 @@ def _run_all(items: Sequence[Any]) -> list[Any]:
 def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``task`` of every item, in order.
 
-    Workers are forked, so they see the task and everything it refers to without copying.  If the
-    system cannot fork, or there is only one core, everything runs in this process.
+    The first items run in this process, which is enough for quick ones.  Workers are forked, so
+    they see the task and everything it refers to without copying.  If the system cannot fork, or
+    there is only one core, everything runs in this process.
     """
     global _task  # noqa: PLW0603 - forked workers inherit it
     workers = cores()
-    if len(items) < _FEWEST or workers < 2 or "fork" not in multiprocessing.get_all_start_methods():
-        return [task(item) for item in items]
+    alone = workers < 2 or "fork" not in multiprocessing.get_all_start_methods()
+    until = time.monotonic() + (math.inf if alone else _WORTHWHILE)
+    first: list[Result] = []
+    for item in items:
+        if time.monotonic() > until and len(items) > len(first) + 1:
+            break
+        first.append(task(item))
+    items = items[len(first) :]
+    if not items:
+        return first
     _task = task
     others = set(multiprocessing.active_children())
     try:
@@ -53,7 +64,7 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
             begins = range(0, len(items), chunk)
             futures = [pool.submit(_run_all, items[i : i + chunk]) for i in begins]
             try:
-                return [result for future in futures for result in future.result()]
+                return [*first, *(result for future in futures for result in future.result())]
             except BaseException:
                 # no future is canceled: that would make the pool's own thread fail with a traceback
                 for child in set(multiprocessing.active_children()) - others:

@@ -16,6 +16,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.progress import Progress, silent
+from accounting.base.threads import in_threads
 from accounting.notary.notary import Notary
 from paramsearch.certification.certify import claimed_mechanism
 from paramsearch.generation.finish import pair_bounds, proposed_file
@@ -34,6 +35,8 @@ _NEAR, _MOST_NEAR = 0.3, 4000
 """Pairs that may be the worst after a move: log delta within this of the worst, and how many."""
 _PAIRS = 4
 """Number of pairs that are bounded for one move."""
+_AT_ONCE = 8
+"""Moves that are tried between two lines of progress."""
 _GAP = 3e-4
 """Relative gap of these bounds, far below the change of delta by a move; rule of thumb."""
 
@@ -70,6 +73,7 @@ def prove_local_optimality(
             lambda moved, *_: _violates_for_sequences(model, moved, request),
             deadline,
             progress,
+            workers=1,  # the notary forks processes of its own
         )
     excess = model.excess(x)
     near = np.flatnonzero(excess > excess.max() - _NEAR)
@@ -99,22 +103,31 @@ def _count_proven(
     violates: Callable[[FloatArray, int, bool], bool],
     deadline: float,
     progress: Progress,
+    workers: int | None = None,
 ) -> LocalOptimality | None:
     """Try both moves of every atom; ``violates`` takes the noise, the atom, and whether r falls."""
-    listed = proven = 0
-    saving = 0.0
-    for atom in range(len(model.size)):
+
+    def holds(move: tuple[int, bool]) -> bool | None:
+        """Whether the noise after a move violates the claim; None after the deadline."""
         if time.monotonic() > deadline:
             return None
-        for lowers_r in (False, True):
-            moved = x.copy()
-            moved[0, atom] += _LOG_STEP
-            moved[1, atom] += _LOG_STEP * lowers_r
-            listed += 1
-            if violates(moved, atom, lowers_r):
+        atom, lowers_r = move
+        moved = x.copy()
+        moved[0, atom] += _LOG_STEP
+        moved[1, atom] += _LOG_STEP * lowers_r
+        return violates(moved, atom, lowers_r)
+
+    moves = [(atom, lowers_r) for atom in range(len(model.size)) for lowers_r in (False, True)]
+    proven, saving = 0, 0.0
+    for begin in range(0, len(moves), _AT_ONCE):
+        some = moves[begin : begin + _AT_ONCE]
+        for (atom, _), found in zip(some, in_threads(holds, some, workers), strict=True):
+            if found is None:
+                return None
+            if found:
                 proven += 1
             else:
                 saved = model.size[atom] * np.exp(x[0, atom]) * _STEP
                 saving = max(saving, float(saved / model.messages(x)))
-        progress(f"{proven:,} of {listed:,} moves are proven not to help")
-    return LocalOptimality(listed, proven, saving)
+        progress(f"{proven:,} of {begin + len(some):,} moves are proven not to help")
+    return LocalOptimality(len(moves), proven, saving)

@@ -68,8 +68,9 @@ _QUICK_CHANGES, _QUICK_STARTS = 40, 2
 """Random changes of a quick prediction, and starts that it improves."""
 _POOL = 40
 """Number of families that are kept."""
-_AT_ONCE = 8
-"""Random changes that begin with the same best families, for threads to share."""
+_AT_ONCE, _FEW_AT_ONCE, _BATCHES = 16, 4, 16
+"""Random changes that begin with the same best families, for threads to share: where there are many
+changes, and where there are few; and the number of such batches that is worth having."""
 _NEAR_BEST = 12
 """Random changes begin with one of so many best families."""
 _PATIENCE, _LITTLE_PATIENCE = 3, 2
@@ -299,11 +300,12 @@ class FamilyScreening:
                 return None
             return self.improved(found, until=until, patience=_LITTLE_PATIENCE)
 
-        for done in range(0, changes, _AT_ONCE):
+        at_once = min(_AT_ONCE, max(_FEW_AT_ONCE, changes // _BATCHES))
+        for done in range(0, changes, at_once):
             if self.budget.spent(until):
                 return
             best = self.best[:_NEAR_BEST]
-            drawn = [self._random_change(best) for _ in range(min(_AT_ONCE, changes - done))]
+            drawn = [self._random_change(best) for _ in range(min(at_once, changes - done))]
             better = [entry for entry in in_threads(improved, drawn) if entry is not None]
             if any([self._keep(entry) for entry in better]):
                 self._report()

@@ -13,6 +13,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import RLock
 
 import numpy as np
@@ -217,9 +218,8 @@ class Search:
         """Stage 2 for several families; those that are too large are left out."""
         found: list[Candidate] = []
         for begin in range(0, len(families), _AT_ONCE):
-            near = self.best if found else None
             entries = families[begin : begin + _AT_ONCE]
-            solved = in_threads(lambda entry, near=near: self._tried(entry, near), entries)
+            solved = in_threads(partial(self._tried, near=self.best if found else None), entries)
             for entry, candidate in zip(entries, solved, strict=True):
                 if candidate is not None:
                     found.append(candidate)
@@ -231,7 +231,7 @@ class Search:
             raise TooLarge("no family fits into the tables of the estimates")
         return found
 
-    def _tried(self, entry: Screened, near: Candidate | None) -> Candidate | None:
+    def _tried(self, entry: Screened, *, near: Candidate | None) -> Candidate | None:
         """The solution of stage 2, unless it is too large or the time is over."""
         if self.best is not None and self.budget.spent(_STAGE_2_UNTIL):
             return None

@@ -15,6 +15,9 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.jit import kernel
 
+SMALLEST = 1e-30
+"""Stands for 0 where a logarithm or a quotient is taken."""
+
 
 @kernel
 def unit_shift(unit: FloatArray, reach: float, j: int, k: int) -> float:
@@ -174,21 +177,37 @@ def update_multipliers(
     """Multiplicative updates of the multipliers, until the relative gap on these rows is small.
 
     With c = A^T v, the bound is (sum of w^(q/(q+1)) c^(1/(q+1)))^((q+1)/q) for q = norm, and
-    u = (w / c)^(q/(q+1)) over a common factor; each multiplier is multiplied by a power of its left
-    side A u.  With the exponent (q + 1) / q every update raises the bound; larger ones, here 5 / 2
-    for q = 2 and 3 for q = 1, converge faster.  Fills ``u``, and ``left`` with A u; returns the
-    bound and the largest left side.
+    u = (w / c)^(q/(q+1)) over a common factor.  Multiplying each multiplier by (A u)^((q+1)/q)
+    raises the bound.  Every update begins with an extrapolation of the logarithms, as in Nesterov's
+    method, which starts again when the bound falls: this takes a tenth of the updates.
+
+    Fills ``u``, and ``left`` with A u; returns the bound and the largest left side.
     """
-    power = 1.0 / (norm + 1.0)
-    root = weight ** (norm * power)
+    count = row.size - 1
+    exponent = (norm + 1.0) / norm
+    root = weight ** (1.0 / exponent)
     c = np.empty(weight.size)
+    log_v, before = np.empty(count), np.empty(count)
+    for p in range(count):
+        before[p] = log_v[p] = math.log(max(multiplier[p], SMALLEST))
+    momentum, last = 1.0, 0.0
     total, largest = 0.0, 0.0
     for step in range(steps):
-        c[:] = 1e-30
-        for p in range(row.size - 1):
-            if multiplier[p] > 0.0:
-                for i in range(row[p], row[p + 1]):
-                    c[column[i]] += multiplier[p] * value[i]
+        grown = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
+        beta = (momentum - 1.0) / grown
+        top = -math.inf
+        for p in range(count):
+            left[p] = log_v[p] + beta * (log_v[p] - before[p])
+            top = max(top, left[p])
+        mass = 0.0
+        for p in range(count):
+            multiplier[p] = math.exp(left[p] - top)
+            mass += multiplier[p]
+        c[:] = SMALLEST
+        for p in range(count):
+            multiplier[p] /= mass
+            for i in range(row[p], row[p + 1]):
+                c[column[i]] += multiplier[p] * value[i]
         total = 0.0
         for s in range(c.size):
             share = root[s] * (np.cbrt(c[s]) if norm == 2 else math.sqrt(c[s]))
@@ -197,21 +216,23 @@ def update_multipliers(
         for s in range(c.size):
             u[s] /= total
         largest = 0.0
-        for p in range(row.size - 1):
+        for p in range(count):
             left[p] = 0.0
             for i in range(row[p], row[p + 1]):
                 left[p] += value[i] * u[column[i]]
             largest = max(largest, left[p])
-        if largest ** (1.0 / norm) - 1.0 < gap or step == steps - 1:
+        if largest ** (1.0 / norm) - 1.0 < gap:
             break
-        mass = 0.0
-        for p in range(row.size - 1):
-            x = left[p]
-            multiplier[p] *= x * x * (math.sqrt(x) if norm == 2 else x)
-            mass += multiplier[p]
-        for p in range(row.size - 1):
-            multiplier[p] /= mass
-    return total ** ((norm + 1.0) / norm), largest
+        if total < last:
+            momentum, last = 1.0, 0.0
+            before[:] = log_v
+        else:
+            momentum, last = grown, total
+            before[:] = log_v
+            for p in range(count):
+                sizes = max(multiplier[p], SMALLEST), max(left[p], SMALLEST)
+                log_v[p] = math.log(sizes[0]) + exponent * math.log(sizes[1])
+    return total**exponent, largest
 
 
 @kernel

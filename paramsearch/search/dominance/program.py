@@ -72,6 +72,10 @@ class InputColumns:
         return len(self.unit)
 
 
+Constraints = tuple[IntArray, IntArray, FloatArray, FloatArray, float, int, FloatArray]
+"""start, atom, entry and unit of the columns; reach, norm, and inverse of a program."""
+
+
 @dataclass(frozen=True)
 class DominanceProgram:
     """One program.
@@ -91,7 +95,7 @@ class DominanceProgram:
     reach: float = 1.0
 
     @property
-    def constraints(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray, float, int, FloatArray]:
+    def constraints(self) -> Constraints:
         """What kernels take of the constraints, in their order."""
         columns = self.columns
         sparse = columns.start, columns.atom, columns.entry, columns.unit
