@@ -23,7 +23,7 @@ from accounting.base.threads import in_threads
 from accounting.model.costs import central_messages
 from accounting.model.family import hubs as evenly_spaced_hubs
 from paramsearch.search.budget import Budget
-from paramsearch.search.dominance.calibration import Calibration
+from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.dominance.draft_arrays import DraftArrays
 from paramsearch.search.dominance.priced_moves import PricedMove, priced_moves
 from paramsearch.search.dominance.program import Dominance, DominanceProgram
@@ -80,12 +80,13 @@ are rules of thumb."""
 
 @dataclass(frozen=True)
 class Screened:
-    """A family for a target, and the solution of its dominance program."""
+    """A family for a target, the solution of its dominance program, and what corrects its value."""
 
     target: Target
     arrays: DraftArrays
     program: DominanceProgram
     solution: Dominance
+    tail: TailCorrection | None = None
 
     @property
     def draft(self) -> FamilyDraft:
@@ -99,7 +100,18 @@ class Screened:
     @property
     def messages(self) -> float:
         """About the messages that stage 2 reaches: with those of the central noise."""
-        return self.value + central_messages(self.target.step)
+        factor = 1.0 if self.tail is None else self.tail.factor(self.concentration)
+        return self.value * factor + central_messages(self.target.step)
+
+    @cached_property
+    def concentration(self) -> float:
+        """Sum of |x|^3 over (sum of x^2)^(3/2), averaged over the active pairs, for the deviations
+        x of the losses of all atoms: 1 / sqrt(k) if k atoms share the loss alike."""
+        row, column, value = self.program.rows(self.solution.pairs)
+        squares = value * self.solution.t_prime[column] ** -2.0
+        pair = np.repeat(np.arange(len(row) - 1), np.diff(row))
+        shared = np.bincount(pair, squares**1.5) / np.bincount(pair, squares) ** 1.5
+        return float(self.solution.multipliers @ shared)
 
     @property
     def symbols(self) -> int:
@@ -155,6 +167,7 @@ class FamilyScreening:
         progress: Called with one line of text now and then.
         screened: Number of families whose program was solved or bounded so far.
         pool: The families that are kept, by their hubs.
+        tail: What corrects the values of the program.
         lock: Held while ``screened`` grows.
     """
 
@@ -165,11 +178,12 @@ class FamilyScreening:
     progress: Progress = silent
     screened: int = 0
     pool: dict[tuple[tuple[int, Parts], ...], Screened] | None = None
+    tail: TailCorrection | None = None
     lock: Lock = field(default_factory=Lock, repr=False)
 
-    def recalibrate(self, calibration: Calibration) -> None:
+    def recalibrate(self, calibration: Calibration, tail: TailCorrection | None) -> None:
         """Solve the program of the families found so far with other assumptions."""
-        self.calibration = calibration
+        self.calibration, self.tail = calibration, tail or self.tail
         found = in_threads(lambda entry: self.solve(entry.draft, entry), self.best[:_NEAR_BEST])
         self.pool = {entry.shape: entry for entry in found}
 
@@ -182,8 +196,10 @@ class FamilyScreening:
         found = in_threads(self.solve, [*starts, *self._starts(until)])
         found.sort(key=lambda entry: entry.price)
         good = found[: _improved_starts(self.target.problem.max_value)]
-        for entry in in_threads(lambda entry: self.improved(entry, until=until), good):
-            self._keep(entry)
+        found = in_threads(lambda entry: self.improved(entry, until=until), good)
+        self.tail = TailCorrection(min(found, key=lambda entry: entry.value).concentration)
+        for entry in found:
+            self._keep(replace(entry, tail=self.tail))
         self._report()
         self.change_randomly(changes, until=until)
         return self.best
@@ -234,7 +250,7 @@ class FamilyScreening:
         start = None if near is None else near.multipliers
         gap = self.gap * (_ROUGH_GAP if rough else 1.0)
         solution = screen(program, start, gap=gap, give_up=give_up)
-        return Screened(self.target, arrays, program, solution)
+        return Screened(self.target, arrays, program, solution, self.tail)
 
     def bound(self, draft: FamilyDraft, near: Screened) -> float:
         """A lower bound of the value of a family, from the multipliers of a similar one."""
@@ -307,7 +323,8 @@ class FamilyScreening:
             best = self.best[:_NEAR_BEST]
             drawn = [self._random_change(best) for _ in range(min(at_once, changes - done))]
             better = [entry for entry in in_threads(improved, drawn) if entry is not None]
-            if any([self._keep(entry) for entry in better]):
+            kept = [self._keep(entry) for entry in better]
+            if any(kept):
                 self._report()
 
     def _random_change(self, best: list[Screened]) -> tuple[Screened, FamilyDraft]:

@@ -21,9 +21,10 @@ import numpy as np
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
+from accounting.model.costs import central_messages
 from paramsearch.request import DEFAULT_TRIES
 from paramsearch.search.budget import Budget
-from paramsearch.search.dominance.calibration import Calibration
+from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.families.atom_moves import Move, predicted_gains
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft, Parts
 from paramsearch.search.families.random_moves import random_move
@@ -41,7 +42,7 @@ _WORTHWHILE_GAIN = 2e-4
 _PROMISING_MOVE = 1.006
 """A randomly changed candidate within this ratio of the best price is worth improving."""
 _SIMILAR_VALUE = 1.01
-"""Random changes go to stage 2 up to this ratio of the value of the dominance program."""
+"""Random changes go to stage 2 up to this ratio of the messages that stage 1 predicts."""
 _GIVE_UP = 1.01
 """Stage 2 ends early for a family that is unlikely to come within this ratio of the best price."""
 _FEWEST_RANKED = 5
@@ -130,7 +131,7 @@ class Search:
         best: The cheapest candidate so far, if there is one.
         tries: Number of families that stage 2 solved so far.
         prices: Prices that different starts reached in ``run``, before random changes.
-        predictions: Values of stage 1 and messages of stage 2 of the families solved by both.
+        solved: The families that both stages solved to the end.
         stage_1: The family that stage 1 chose, with its program solved by cvxpy.
     """
 
@@ -141,7 +142,7 @@ class Search:
     best: Candidate | None = None
     tries: int = 0
     prices: list[float] = field(default_factory=list)
-    predictions: list[tuple[float, float]] = field(default_factory=list)
+    solved: list[tuple[Screened, Candidate]] = field(default_factory=list)
     stage_1: Screened | None = None
 
     def __post_init__(self) -> None:
@@ -165,11 +166,11 @@ class Search:
         if self.stage_1 is not None:
             found["stage_1_messages"] = round(self.stage_1.messages, 1)
             found["stage_1_gap"] = float(f"{self.stage_1.solution.gap:.1e}")
-        if self.predictions:
-            ratio = self.predictions[0][1] / self.predictions[0][0]
-            found["stage_2_per_stage_1"] = round(ratio, 4)
-        if len(self.predictions) >= _FEWEST_RANKED:
-            found["stage_1_rank_correlation"] = round(rank_correlation(self.predictions), 3)
+        both = [(entry.messages, other.solution.messages) for entry, other in self.solved]
+        if both:
+            found["stage_2_per_stage_1"] = round(both[0][1] / both[0][0], 4)
+        if len(both) >= _FEWEST_RANKED:
+            found["stage_1_rank_correlation"] = round(rank_correlation(both), 3)
         return found
 
     def run(self, start: Start | None = None, drafts: Sequence[FamilyDraft] = ()) -> Candidate:
@@ -208,11 +209,19 @@ class Search:
         if self.best is None or effort.families < 2 or self.budget.spent(_STAGE_2_UNTIL):
             return found
         learned = evidence_of(self.best.solution)
-        self.screening.recalibrate(self.screening.calibration.learned(learned))
+        self.screening.recalibrate(self.screening.calibration.learned(learned), self._tail())
         self.screening.change_randomly(changes // 2, until=_STAGE_2_UNTIL)
         known = {candidate.draft.key for candidate in found}
         again = [entry for entry in self.screening.best if entry.draft.key not in known]
         return found + self._solve_all(again[: effort.families // 2])
+
+    def _tail(self) -> TailCorrection | None:
+        """What the families that both stages solved say about heavy tails, if there are enough."""
+        if len(self.solved) < _FEWEST_RANKED:
+            return None
+        central = central_messages(self.target.step)
+        ratios = [(found.solution.messages - central) / entry.value for entry, found in self.solved]
+        return TailCorrection.fitted([entry.concentration for entry, _ in self.solved], ratios)
 
     def _solve_all(self, families: list[Screened]) -> list[Candidate]:
         """Stage 2 for several families; those that are too large are left out."""
@@ -224,7 +233,7 @@ class Search:
                 if candidate is not None:
                     found.append(candidate)
                     if not candidate.solution.gave_up:
-                        self.predictions.append((entry.messages, candidate.solution.messages))
+                        self.solved.append((entry, candidate))
             if self.budget.spent(_STAGE_2_UNTIL):
                 break
         if self.best is None:
@@ -402,7 +411,7 @@ class Search:
         if found is None:
             return None
         found = self.screening.improved(found, until=_RANDOM_UNTIL, patience=1)
-        return found if found.value <= base.value * _SIMILAR_VALUE else None
+        return found if found.messages <= base.messages * _SIMILAR_VALUE else None
 
     def _changed(self, base: Candidate, draft: FamilyDraft) -> Candidate | None:
         """The candidate of ``draft``, a change of ``base``, if it is worth improving."""

@@ -192,7 +192,7 @@ def update_multipliers(
         before[p] = log_v[p] = math.log(max(multiplier[p], SMALLEST))
     momentum, last = 1.0, 0.0
     total, largest = 0.0, 0.0
-    for step in range(steps):
+    for _ in range(steps):
         grown = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
         beta = (momentum - 1.0) / grown
         top = -math.inf
