@@ -46,14 +46,19 @@ _SMALLEST_GAIN = 0.6
 _COARSE_FROM = 150
 """The max_value from which the gap grows in proportion, up to ``_LARGEST_GAP``."""
 _LARGEST_GAP = 3e-3
-_PROMISING = 1.10
-"""Random changes within this ratio of the value before are improved."""
+_FEW_FAMILIES_UNTIL = 12
+"""Largest max_value with so few families that random changes may go further."""
+_PROMISING, _FAR = 1.1, 1.2
+"""Random changes within this ratio of the value before are improved; and where there are few
+families."""
 _CHANGES_PER_PAIR = 8
 """Most random changes for each pair of inputs."""
 _SPACINGS = (0.7, 1.0, 1.4, 2.0)
 """Spacings of evenly spaced hubs, in units of the square root of max_value."""
 _CHANGES_PER_TRY = 12
-"""Random changes for each try of the budget, at small max_value."""
+"""Random changes for each try of the budget."""
+_QUICK_UNTIL, _MOST_OFTEN = 50, 2.5
+"""Below this max_value there are more changes, in inverse proportion, up to so many times."""
 _FEW_HUBS_UNTIL = 1500
 """Largest max_value at which families with a few hubs are starts: they are for small ones."""
 _STARTS, _RESCALED = 10, 4
@@ -337,7 +342,8 @@ class FamilyScreening:
 
     def changed(self, entry: Screened, draft: FamilyDraft) -> Screened | None:
         """The family of ``draft``, a change of ``entry``, if it looks promising."""
-        limit = entry.value * _PROMISING
+        few = self.target.problem.max_value <= _FEW_FAMILIES_UNTIL
+        limit = entry.value * (_FAR if few else _PROMISING)
         if draft.key == entry.draft.key or self.bound(draft, entry) > limit:
             return None
         found = self.solve(draft, entry, rough=True, give_up=limit)
@@ -400,5 +406,6 @@ def predicted(
 
 def changes_at(max_value: int, tries: int = 80) -> int:
     """Number of random changes: fewer where each takes longer, or where there are few families."""
-    share = min(1.0, float((_SMALL / max_value) ** 1.5))
+    few = min(_MOST_OFTEN, _QUICK_UNTIL / max_value)
+    share = max(few, min(1.0, float((_SMALL / max_value) ** 1.5)))
     return min(math.ceil(_CHANGES_PER_TRY * tries * share), _CHANGES_PER_PAIR * max_value**2)

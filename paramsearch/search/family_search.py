@@ -84,7 +84,7 @@ class Effort:
 
 _EFFORTS = {
     12: Effort(families=24, improved=4, patience=12, changes=150),
-    30: Effort(families=16, improved=4, patience=4, changes=120),
+    30: Effort(families=16, improved=4, patience=4, changes=30),
     64: Effort(families=6, improved=2, patience=3, changes=12),
     120: Effort(families=4, improved=1, patience=2, changes=4),
     240: Effort(families=2, improved=1, patience=1, changes=0),
