@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.arrays import FloatArray, IntArray, distinct
 from accounting.base.deadline import OutOfTime, seconds_left
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
@@ -124,7 +124,7 @@ class _PairGroup:
     @staticmethod
     def of(view_pairs: ViewPairs, central: CentralMixture, pairs: IntArray) -> _PairGroup:
         start, ids = view_pairs.factors_of(pairs)
-        used, factor = np.unique(ids, return_inverse=True)
+        used, factor = distinct(ids)
         n = int(np.searchsorted(used, len(view_pairs.plain)))
         mix = central.mix[used[n:] - len(view_pairs.plain)]
         order = np.lexsort(mix.T)

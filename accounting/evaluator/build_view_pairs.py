@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accounting.base.arrays import IntArray
+from accounting.base.arrays import IntArray, distinct
 from accounting.base.errors import TooLarge
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.noise import NoiseSum
@@ -215,6 +215,5 @@ def _distinct(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     low = int(second.min())
     span = int(second.max()) - low + 1
-    keys, inverse = np.unique(first * span + (second - low), return_inverse=True)
-    rows = np.stack([keys // span, keys % span + low], axis=1)
-    return rows, inverse.astype(np.int64)
+    keys, inverse = distinct(first * span + (second - low))
+    return np.stack([keys // span, keys % span + low], axis=1), inverse

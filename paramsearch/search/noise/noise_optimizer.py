@@ -134,7 +134,9 @@ class _Descent:
         self.largest_radius = _CAREFUL_RADIUS if model.large else _LARGEST_RADIUS
         self.radius = min(_FIRST_RADIUS, self.largest_radius)
         if model.large:
-            self.model = model.watching(near_pairs(model, x, self.watched_excess, _MOST_WATCHED))
+            self.model = model.watching(
+                near_pairs(model, x, self.watched_excess, _MOST_WATCHED, sampled=True)
+            )
         self.x, self.excess = self.scaled(x)
         self.messages = model.messages(self.x)
         self.curvature = np.zeros(2 * len(model.size))
@@ -146,9 +148,11 @@ class _Descent:
         """Log delta minus that of the worst pair from which a step may make a pair matter."""
         return _KEPT_EXCESS - _STEEPEST * self.radius
 
-    def look_around(self, active: _ActivePairs | None) -> _ActivePairs | None:
+    def look_around(
+        self, active: _ActivePairs | None, *, sampled: bool = False
+    ) -> _ActivePairs | None:
         """Choose the pairs to watch in a large problem: those near delta, and the watched ones that
-        still are.
+        still are; out of all pairs, or in a very large problem of a sample.
 
         Where other pairs turn out to exceed delta, enough noise is added, or the steps since the
         latest look around are taken back.  Returns the active pairs with their new numbers.
@@ -156,7 +160,7 @@ class _Descent:
         model = self.model
         assert model.pairs is not None
         mine = model.pairs[:0] if active is None else model.pairs[active.pairs]
-        found = near_pairs(model, self.x, self.watched_excess, _MOST_WATCHED)
+        found = near_pairs(model, self.x, self.watched_excess, _MOST_WATCHED, sampled=sampled)
         kept = model.pairs[self.excess > _KEPT_EXCESS]
         self.model = model.watching(np.unique(np.concatenate([found, kept, mine]), axis=0))
         self.excess = self.model.excess(self.x)
@@ -206,7 +210,7 @@ class _Descent:
             if self.model.large and (
                 ends or count in _LOOK_AROUND_AFTER or count % _LOOK_AROUND_AFTER[-1] == 0
             ):
-                active = self.look_around(active)
+                active = self.look_around(active, sampled=True)
                 ends = ends and not self.surprised
             hope = _EARLY_HOPE if index < 2 else _LATER_HOPE
             hoped_gain = min(_LARGEST_HOPE, step.gain * hope)

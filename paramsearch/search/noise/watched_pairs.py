@@ -17,14 +17,19 @@ from paramsearch.search.noise.noise_model import NoiseModel
 _LEVEL = 0.5
 """Left side of the dominance program from which a pair is estimated; active pairs have 0.6 to 1.2.
 Rule of thumb."""
+_SAMPLE = 400_000
+"""Pairs j > k of a sample."""
 _BLOCK = 100_000
 """Pairs that are estimated at a time."""
 
 
-def near_pairs(model: NoiseModel, x: FloatArray, level: float, most: int) -> IntArray:
+def near_pairs(
+    model: NoiseModel, x: FloatArray, level: float, most: int, *, sampled: bool = False
+) -> IntArray:
     """The pairs (j, k) whose log delta, less that of the worst pair, exceeds ``level``.
 
-    At most so many, the worst ones, in ascending order.
+    At most so many, the worst ones, in ascending order.  ``sampled`` estimates only some, evenly
+    spaced, of very many pairs.
     """
     order = [model.unit, *(i for i in range(len(model.laws)) if i != model.unit)]
     mean, r = np.exp(model.per_atom(x)[:, order])
@@ -35,6 +40,8 @@ def near_pairs(model: NoiseModel, x: FloatArray, level: float, most: int) -> Int
     t_prime = mean / np.sqrt(r)
     largest = worst_by_column(program, t_prime**-2.0).largest
     found = program.pairs_above(t_prime, _LEVEL * largest)
+    if sampled and len(found) > _SAMPLE:
+        found = found[np.linspace(0, len(found) - 1, _SAMPLE).astype(np.int64)]
     pairs = np.concatenate([found, found[:, ::-1]])
     # pairs with the same b share the work for their central factors
     kappa = pairs[:, 0] - pairs[:, 1]
