@@ -101,6 +101,7 @@ def tilted_rows(
     shift: IntArray,
     last: IntArray,
     reference: IntArray,
+    margin: FloatArray,
     step: float,
     first: int,
     decay: FloatArray,
@@ -110,7 +111,8 @@ def tilted_rows(
 ) -> None:
     """For each shifted table: its gridded loss, tilted relative to reference[row] >= last[row].
 
-    Table t begins at start[t], and its ``sums``, with which the loss is monotone, at sum_start[t].
+    Table t begins at start[t], and its ``sums``, with which the loss is monotone, at sum_start[t];
+    ``margin`` is that of connect_runs.
     decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the cells under the first tilt,
     wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; the columns
     of ``out`` are those of connect_the_dots: mass at +infinity, capped P-mass, its Q-mass, P-mass
@@ -126,7 +128,8 @@ def tilted_rows(
         runs = sums[sum_start[t] : sum_start[t + 1]]
         part = cells[:used]
         if runs.size:
-            connect_runs(m, log_m, runs, shift[row], step, first, last[row], part, out[row])
+            grid = shift[row], step, first, last[row], margin[row]
+            connect_runs(m, log_m, runs, *grid, part, out[row])
         else:
             connect_the_dots(m, log_m, shift[row], step, first, last[row], part, out[row])
         wrapped = rows[row]

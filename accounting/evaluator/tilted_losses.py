@@ -199,12 +199,15 @@ def _tilt_shifts(
     n, step, first = len(last), plan.step, plan.first
     rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
     aside = np.empty((n, 5))
+    error = cells.errors(tables, table, plan)
+    margin = 2 * error[:, 0] / step  # Lemma F9
 
     def work(a: int, b: int) -> None:
         s = slice(a, b)
-        grid = last[s], reference[s], step, first, cells.decay, rows[s], moment[s], aside[s]
+        grid = last[s], reference[s], margin[s], step, first, cells.decay
         where = tables.start, tables.sum_start, table[s], shift[s], *grid
-        tilted_rows(tables.mass, tables.log_mass, tables.sums, *where)
+        results = rows[s], moment[s], aside[s]
+        tilted_rows(tables.mass, tables.log_mass, tables.sums, *where, *results)
 
     length = len(tables.mass) // (len(tables.start) - 1)
     in_chunks(work, n, smallest=max(1, _FEWEST_OUTCOMES // length))
@@ -223,7 +226,7 @@ def _tilt_shifts(
         capped=infinite + capped,
         capped_q=capped_q,
         unknown=unknown + tables.tail[table],
-        error=cells.errors(tables, table, plan),
+        error=error,
         last=last,
     )
 

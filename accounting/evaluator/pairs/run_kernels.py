@@ -40,6 +40,34 @@ def run_sum(mass: FloatArray, sums: FloatArray, begin: int, end: int) -> float:
 
 
 @kernel
+def near_edge(
+    log_mass: FloatArray, z: int, shift: int, inverse: float, cell: float, margin: float
+) -> bool:
+    """Whether the loss of the outcome z is within ``margin`` cells of an edge of its cell."""
+    inside = (log_mass[z] - log_mass[z + shift]) * inverse - cell
+    return not margin < inside < 1.0 - margin
+
+
+@kernel
+def split(
+    mass: FloatArray,
+    log_mass: FloatArray,
+    z: int,
+    shift: int,
+    step: float,
+    scale: float,
+    cell: float,
+    i: int,
+    cells: FloatArray,
+) -> None:
+    """Split the outcome z between the two grid points of its cell, the first of which is at i."""
+    d = min(max(log_mass[z] - log_mass[z + shift] - cell * step, 0.0), step)
+    right = mass[z] * min(one_minus_exp(d) * scale, 1.0)
+    cells[i] += mass[z] - right
+    cells[i + 1] += right
+
+
+@kernel
 def connect_runs(
     mass: FloatArray,
     log_mass: FloatArray,
@@ -48,12 +76,14 @@ def connect_runs(
     step: float,
     first: int,
     last: int,
+    margin: float,
     cells: FloatArray,
     out: FloatArray,
 ) -> None:
     """``connect_the_dots`` for a log-concave noise, whose loss is monotone (Lemma F9).
 
-    All outcomes of a cell are a run, and only the P-mass and the Q-mass of a run matter.
+    All outcomes of a cell are a run, and only the P-mass and the Q-mass of a run matter; those
+    within ``margin`` of an edge of the cell, in units of ``step``, are split one at a time.
     """
     n = mass.size
     begin = max(0, -shift)
@@ -65,6 +95,7 @@ def connect_runs(
     inverse = 1.0 / step
     scale = 1.0 / one_minus_exp(step)
     rising = shift >= 0
+    i = 0
     z = begin
     while z < end:
         position = (log_mass[z] - log_mass[z + shift]) * inverse
@@ -94,9 +125,19 @@ def connect_runs(
                 beyond = at
             else:
                 inside = at
-        p = run_sum(mass, sums, z, beyond)
-        q = run_sum(mass, sums, z + shift, beyond + shift)
-        z = beyond
+        here, z = z, beyond
+        if not capped and not below:
+            i = int(cell) - first
+            while here < beyond and near_edge(log_mass, here, shift, inverse, cell, margin):
+                split(mass, log_mass, here, shift, step, scale, cell, i, cells)
+                here += 1
+            while here < beyond and near_edge(log_mass, beyond - 1, shift, inverse, cell, margin):
+                beyond -= 1
+                split(mass, log_mass, beyond, shift, step, scale, cell, i, cells)
+            if here == beyond:
+                continue
+        p = run_sum(mass, sums, here, beyond)
+        q = run_sum(mass, sums, here + shift, beyond + shift)
         if capped:
             out[1] += p
             out[2] += q
@@ -106,6 +147,5 @@ def connect_runs(
             out[3] += p
         else:
             right = min(max((p - math.exp(cell * step) * q) * scale, 0.0), p)
-            i = int(cell) - first
             cells[i] += p - right
             cells[i + 1] += right

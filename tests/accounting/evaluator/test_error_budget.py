@@ -279,16 +279,19 @@ def test_mixed_spectra_are_within_their_budget() -> None:
             assert mp.sqrt(error) <= budget
 
 
+@pytest.mark.parametrize("margin", [1e-8, 0.1, 0.6])
 @pytest.mark.parametrize("shift", [-700, -3, 0, 1, 40, 2500])
 @pytest.mark.parametrize("parts", [[NB(15.0, 0.996)], [NB(1.0, 0.9), NB(8.0, 0.99)]])
-def test_runs_of_outcomes_are_split_as_the_outcomes_are(shift: int, parts: list[NB]) -> None:
+def test_runs_of_outcomes_are_split_as_the_outcomes_are(
+    margin: float, shift: int, parts: list[NB]
+) -> None:
     table = noise_table(NoiseSum.of(parts), 20_000)
     assert len(table.sums) == 20_000 // run_kernels.RUN
     step, first, last = 1 / 300, -900, 500
     found, out = np.empty(last - first + 1), np.empty(5)
     twin, aside = np.empty(last - first + 1), np.empty(5)
     grid = shift, step, first, last
-    run_kernels.connect_runs(table.mass, table.log_mass, table.sums, *grid, found, out)
+    run_kernels.connect_runs(table.mass, table.log_mass, table.sums, *grid, margin, found, out)
     kernels.connect_the_dots(table.mass, table.log_mass, *grid, twin, aside)
     assert found.sum() + out[[0, 1, 3, 4]].sum() == pytest.approx(table.mass.sum(), rel=1e-11)
     assert out == pytest.approx(aside, rel=1e-8, abs=2.0**-880)
