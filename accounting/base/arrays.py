@@ -18,6 +18,7 @@ def multiples(first: int, count: int, step: float) -> FloatArray:
     """The array first * step, (first + 1) * step, ..., of ``count`` numbers."""
     return np.asarray((first + np.arange(count)) * step, np.float64)
 
+
 _SPARSE = 8
 """Range of keys, in units of their number, up to which a table is quicker than sorting."""
 

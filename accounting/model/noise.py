@@ -85,8 +85,8 @@ class NoiseSum:
             log_t = math.log1p(-slack) - math.log(p_max)
             log_moment = size = 0.0
             for part in self.parts:
-                # 1 - p t = (1 - p) - p (t - 1), and p = p_max gives the slack itself
-                left = math.log(slack if part.p == p_max else 1 - part.p * math.exp(log_t))
+                # p t = (p / p_max) (1 - slack), and p = p_max gives the slack itself
+                left = math.log(slack if part.p == p_max else 1 - part.p / p_max * (1 - slack))
                 right = math.log1p(-part.p)
                 log_moment -= part.r * (left - right)
                 size += part.r * (abs(left) + abs(right) + 8)

@@ -15,23 +15,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
 
-import numpy as np
-
-from accounting.base.errors import Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
-from accounting.model.costs import central_messages
 from accounting.model.family import hubs as evenly_spaced_hubs
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.dominance.draft_arrays import DraftArrays
 from paramsearch.search.dominance.priced_moves import PricedMove, priced_moves
-from paramsearch.search.dominance.program import Dominance, DominanceProgram
-from paramsearch.search.dominance.screening import Multipliers, screen
+from paramsearch.search.dominance.screening import screen
 from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft, Parts
 from paramsearch.search.families.random_moves import random_move
-from paramsearch.search.noise.noise_model import NoiseByValue
+from paramsearch.search.screened_family import Screened
 from paramsearch.search.target import Target
 
 _SMALL = 64
@@ -63,12 +58,6 @@ _FEW_HUBS_UNTIL = 1500
 """Largest max_value at which families with a few hubs are starts: they are for small ones."""
 _STARTS, _RESCALED = 10, 4
 """Number of the best starts that are improved, and of shapes that a larger max_value takes."""
-_SMALLEST_MEAN, _TYPICAL_R = 30.0, 14.0
-"""Smallest mean of a noise, and the r for which that holds."""
-_CVXPY_FROM = 5
-"""Smallest max_value for which cvxpy is worth its import, a second."""
-_MOST_FOR_CVXPY = 15_000
-"""Pairs with multipliers up to which cvxpy takes seconds."""
 _QUICK_CHANGES, _QUICK_STARTS = 40, 2
 """Random changes of a quick prediction, and starts that it improves."""
 _POOL = 40
@@ -81,83 +70,6 @@ _NEAR_BEST = 12
 _PATIENCE, _LITTLE_PATIENCE = 3, 2
 """Number of single moves in a row that may fail, for a start and for a random change.  All of these
 are rules of thumb."""
-
-
-@dataclass(frozen=True)
-class Screened:
-    """A family for a target, the solution of its dominance program, and what corrects its value."""
-
-    target: Target
-    arrays: DraftArrays
-    program: DominanceProgram
-    solution: Dominance
-    tail: TailCorrection | None = None
-
-    @property
-    def draft(self) -> FamilyDraft:
-        return self.arrays.draft
-
-    @property
-    def value(self) -> float:
-        """The value of the program."""
-        return self.solution.value
-
-    @property
-    def messages(self) -> float:
-        """About the messages that stage 2 reaches: with those of the central noise."""
-        factor = 1.0 if self.tail is None else self.tail.factor(self.concentration)
-        return self.value * factor + central_messages(self.target.step)
-
-    @cached_property
-    def concentration(self) -> float:
-        """Sum of |x|^3 over (sum of x^2)^(3/2), averaged over the active pairs, for the deviations
-        x of the losses of all atoms: 1 / sqrt(k) if k atoms share the loss alike."""
-        row, column, value = self.program.rows(self.solution.pairs)
-        squares = value * self.solution.t_prime[column] ** -2.0
-        pair = np.repeat(np.arange(len(row) - 1), np.diff(row))
-        shared = np.bincount(pair, squares**1.5) / np.bincount(pair, squares) ** 1.5
-        return float(self.solution.multipliers @ shared)
-
-    @property
-    def symbols(self) -> int:
-        """Number of values that a message can have: +-1, 2..max_value and the hubs."""
-        return self.draft.max_value + 1 + sum(value < 0 for value in self.draft.parts)
-
-    @property
-    def price(self) -> float:
-        """About what the target minimizes."""
-        return self.target.price(self.messages, self.symbols)
-
-    @property
-    def multipliers(self) -> Multipliers:
-        return Multipliers(self.solution.pairs, self.solution.multipliers)
-
-    def exact(self) -> Screened:
-        """With a more exact solution, by cvxpy; the same if that fails, would take minutes, or
-        takes longer than everything else."""
-        from paramsearch.search.dominance.exact import solve_exactly
-
-        few = self.draft.max_value < _CVXPY_FROM
-        if few or len(self.solution.pairs) > _MOST_FOR_CVXPY:
-            return self
-        try:
-            return replace(self, solution=solve_exactly(self.program, self.multipliers))
-        except Undecided:
-            return self
-
-    def noise(self, calibration: Calibration) -> NoiseByValue:
-        """Noise for stage 2 to begin with, by the value that an atom defines."""
-        t_prime, r = self.solution.t_prime, calibration.r(len(self.arrays.size))
-        mean = np.sqrt(r * t_prime**2 + (_SMALLEST_MEAN * r / _TYPICAL_R) ** 2)
-        # noises with few copies want a larger r
-        r = r * (1 + 1.5 * (_SMALLEST_MEAN / mean) ** 2)
-        values = [-1, *self.arrays.number.tolist()]
-        return dict(zip(values, zip(*np.log([mean, r]).tolist(), strict=True), strict=True))
-
-    @cached_property
-    def shape(self) -> tuple[tuple[int, Parts], ...]:
-        """The hubs: families with the same hubs are hardly different."""
-        return tuple(sorted((v, parts) for v, parts in self.draft.parts.items() if v < 0))
 
 
 @dataclass
@@ -186,7 +98,7 @@ class FamilyScreening:
     tail: TailCorrection | None = None
     lock: Lock = field(default_factory=Lock, repr=False)
 
-    def recalibrate(self, calibration: Calibration, tail: TailCorrection | None) -> None:
+    def recalibrate(self, calibration: Calibration, tail: TailCorrection | None = None) -> None:
         """Solve the program of the families found so far with other assumptions."""
         self.calibration, self.tail = calibration, tail or self.tail
         found = in_threads(lambda entry: self.solve(entry.draft, entry), self.best[:_NEAR_BEST])
@@ -406,6 +318,6 @@ def predicted(
 
 def changes_at(max_value: int, tries: int = 80) -> int:
     """Number of random changes: fewer where each takes longer, or where there are few families."""
-    few = min(_MOST_OFTEN, _QUICK_UNTIL / max_value)
-    share = max(few, min(1.0, float((_SMALL / max_value) ** 1.5)))
+    quick = max(1.0, min(_MOST_OFTEN, _QUICK_UNTIL / max_value))
+    share = quick * min(1.0, float((_SMALL / max_value) ** 1.5))
     return min(math.ceil(_CHANGES_PER_TRY * tries * share), _CHANGES_PER_PAIR * max_value**2)

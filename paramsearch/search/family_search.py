@@ -22,17 +22,18 @@ from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
 from accounting.model.costs import central_messages
-from paramsearch.request import DEFAULT_TRIES
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration, TailCorrection
+from paramsearch.search.effort import Effort
 from paramsearch.search.families.atom_moves import Move, predicted_gains
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft, Parts
 from paramsearch.search.families.random_moves import random_move
-from paramsearch.search.family_screening import FamilyScreening, Screened, changes_at
+from paramsearch.search.family_screening import FamilyScreening, changes_at
 from paramsearch.search.noise.evidence import evidence_of
 from paramsearch.search.noise.noise_model import NoiseByValue, NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
 from paramsearch.search.noise.tied_laws import tied_laws
+from paramsearch.search.screened_family import Screened
 from paramsearch.search.target import Target
 
 _SCREENING_UNTIL, _STAGE_2_UNTIL, _ATOMS_UNTIL, _RANDOM_UNTIL = 0.35, 0.55, 0.8, 0.95
@@ -51,46 +52,6 @@ _AT_ONCE = 8
 """Families that are solved with the same best one in mind, for threads to share."""
 _PATIENCE = 12
 """Number of single moves in a row that may fail.  These constants are rules of thumb."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much of stage 2 is affordable at one max_value.
-
-    Attributes:
-        families: Families that stage 1 passes on at first; half as many after the calibration.
-        improved: Families whose single atoms are changed.
-        patience: Number of single moves in a row that may fail.
-        changes: Random changes of the hubs of good families.
-    """
-
-    families: int
-    improved: int
-    patience: int
-    changes: int
-
-    @staticmethod
-    def at(max_value: int, tries: int) -> Effort:
-        """The effort for a max_value: one solution of stage 2 takes milliseconds to minutes."""
-        effort = next(effort for limit, effort in _EFFORTS.items() if max_value <= limit)
-        share = tries / DEFAULT_TRIES
-        return Effort(
-            families=max(1, round(effort.families * share)),
-            improved=max(1, round(effort.improved * share)),
-            patience=effort.patience,
-            changes=round(effort.changes * share),
-        )
-
-
-_EFFORTS = {
-    12: Effort(families=24, improved=4, patience=12, changes=150),
-    30: Effort(families=16, improved=4, patience=4, changes=30),
-    64: Effort(families=6, improved=2, patience=3, changes=12),
-    120: Effort(families=4, improved=1, patience=2, changes=4),
-    240: Effort(families=2, improved=1, patience=1, changes=0),
-    10**9: Effort(families=1, improved=0, patience=0, changes=0),
-}
-"""By the largest max_value; rules of thumb."""
 
 
 @dataclass(frozen=True)

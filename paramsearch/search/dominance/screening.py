@@ -76,9 +76,7 @@ def screen(
     best = Dominance(u, math.inf, 0.0, pairs, weights)
     settings = program.weight, _STEPS, 0.3 * gap, _NEGLIGIBLE, _NEAR
     for _ in range(rounds):
-        lower, largest, pairs, weights = settled(
-            *program.constraints, *settings, pairs, weights, u
-        )
+        lower, largest, pairs, weights = settled(*program.constraints, *settings, pairs, weights, u)
         worst = worst_by_column(program, u)
         scale = max(worst.largest, largest)
         value = program.cost(u / scale)

@@ -154,3 +154,24 @@ def test_a_table_that_would_not_fit_is_refused_before_it_is_made() -> None:
     noise = NoiseSum.of(NegativeBinomial(1e5, 1 - 1e-9))
     with pytest.raises(TooLarge, match="entries"):
         noise_table(noise, noise.length(1e-20))
+
+
+@pytest.mark.parametrize("p", [4e-30, 1e-8, 0.3, 0.99])
+@pytest.mark.parametrize("share", [1.0, 1 - 1e-9, 0.5])
+def test_tail_bounds_of_sums_are_above_the_first_terms_of_the_tail(p: float, share: float) -> None:
+    parts = [NegativeBinomial(1.5, p), NegativeBinomial(2.0, p * share)]
+    total = NoiseSum.of(parts)
+    with mp.workdps(50):
+        mass = [
+            [
+                mp.rf(mp.mpf(part.r), k) / mp.factorial(k) * mp.mpf(part.p) ** k
+                * (1 - mp.mpf(part.p)) ** mp.mpf(part.r)
+                for k in range(60)
+            ]
+            for part in parts
+        ]  # fmt: skip
+        for n in (1, 2, 5, 20):
+            first = mp.fsum(
+                mp.fsum(mass[0][i] * mass[1][k - i] for i in range(k + 1)) for k in range(n, 60)
+            )
+            assert mp.mpf(total.tail_bound(n)) >= first

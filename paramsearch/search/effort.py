@@ -1,0 +1,47 @@
+"""How much of stage 2 a search can afford."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paramsearch.request import DEFAULT_TRIES
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much of stage 2 is affordable at one max_value.
+
+    Attributes:
+        families: Families that stage 1 passes on at first; half as many after the calibration.
+        improved: Families whose single atoms are changed.
+        patience: Number of single moves in a row that may fail.
+        changes: Random changes of the hubs of good families.
+    """
+
+    families: int
+    improved: int
+    patience: int
+    changes: int
+
+    @staticmethod
+    def at(max_value: int, tries: int) -> Effort:
+        """The effort for a max_value: one solution of stage 2 takes milliseconds to minutes."""
+        effort = next(effort for limit, effort in _EFFORTS.items() if max_value <= limit)
+        share = tries / DEFAULT_TRIES
+        return Effort(
+            families=max(1, round(effort.families * share)),
+            improved=max(1, round(effort.improved * share)),
+            patience=effort.patience,
+            changes=round(effort.changes * share),
+        )
+
+
+_EFFORTS = {
+    12: Effort(families=24, improved=4, patience=12, changes=150),
+    30: Effort(families=16, improved=4, patience=4, changes=30),
+    64: Effort(families=6, improved=2, patience=3, changes=12),
+    120: Effort(families=4, improved=1, patience=2, changes=4),
+    240: Effort(families=2, improved=1, patience=1, changes=0),
+    10**9: Effort(families=1, improved=0, patience=0, changes=0),
+}
+"""By the largest max_value; rules of thumb."""
