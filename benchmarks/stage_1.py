@@ -3,7 +3,8 @@
 At each of five problems, random families are solved by both stages: the dominance program in the
 second norm, the paper's program in the first norm beside it, and the noise itself.  Reported are
 Spearman's rank correlations with the messages of stage 2, for all families and for the better half,
-and without the correction for heavy tails, the ratio of messages to the value of stage 1, and the times.
+and without the correction for heavy tails; the ratio of messages to the value of stage 1; and the
+times.
 
     python benchmarks/stage_1.py [--families 60] [--problems 10@0.9 20@0.9 ...]
 """
