@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from threading import Lock
 
 from accounting.base.progress import Progress, silent
@@ -24,6 +25,7 @@ from paramsearch.search.dominance.draft_arrays import DraftArrays
 from paramsearch.search.dominance.priced_moves import PricedMove, priced_moves
 from paramsearch.search.dominance.screening import screen
 from paramsearch.search.families import hub_families
+from paramsearch.search.families.atom_descent import descend
 from paramsearch.search.families.family_draft import FamilyDraft, Parts
 from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.screened_family import Screened
@@ -177,43 +179,20 @@ class FamilyScreening:
         return program.bound(near.solution.pairs, near.solution.multipliers)
 
     def improved(self, entry: Screened, *, until: float, patience: int = _PATIENCE) -> Screened:
-        """Change the parts of single atoms as long as the program gains.
+        """Change the parts of single atoms as long as the program gains."""
+        return descend(
+            entry,
+            self._promising_moves,
+            self._moved,
+            patience=patience,
+            ended=lambda: self.budget.spent(until),
+        )
 
-        Many atoms change at once, then fewer; it ends when ``patience`` single moves in a row fail.
-        """
-        failed = 0
-        tabu: set[tuple[int, Parts, Parts]] = set()
-        share = 1.0
-        while failed < patience and not self.budget.spent(until):
-            moves = self._promising_moves(entry, tabu)
-            if not moves:
-                break
-            count = max(1, int(len(moves) * share))
-            while True:
-                better = self._moved(entry, moves[:count])
-                if better is not None:
-                    entry, share, failed = better, min(1.0, 2 * count / len(moves)), 0
-                    break
-                if count == 1:
-                    move = moves[0]
-                    tabu.add((move.value, entry.draft.parts[move.value], move.parts))
-                    share = 1 / len(moves)
-                    failed += 1
-                    break
-                count //= 3 if count > 3 else 2
-        return entry
-
-    def _promising_moves(
-        self, entry: Screened, tabu: set[tuple[int, Parts, Parts]]
-    ) -> list[PricedMove]:
-        """The best move of each value, if it may be worthwhile."""
-        found: dict[int, PricedMove] = {}
-        for move in priced_moves(entry.arrays, entry.program, entry.solution):
-            if move.bound > (1 - _SMALLEST_GAIN * self.gap) * entry.value:
-                break
-            if (move.value, entry.draft.parts[move.value], move.parts) not in tabu:
-                found.setdefault(move.value, move)
-        return list(found.values())
+    def _promising_moves(self, entry: Screened) -> Iterator[PricedMove]:
+        """The moves that may be worthwhile, best first."""
+        limit = (1 - _SMALLEST_GAIN * self.gap) * entry.value
+        moves = priced_moves(entry.arrays, entry.program, entry.solution)
+        return takewhile(lambda move: move.bound <= limit, moves)
 
     def _moved(self, entry: Screened, moves: list[PricedMove]) -> Screened | None:
         """The family after these moves, if it is better."""

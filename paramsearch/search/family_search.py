@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from threading import RLock
 
 import numpy as np
@@ -25,8 +26,9 @@ from accounting.model.costs import central_messages
 from paramsearch.search.budget import Budget
 from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.effort import Effort
+from paramsearch.search.families.atom_descent import descend
 from paramsearch.search.families.atom_moves import Move, predicted_gains
-from paramsearch.search.families.family_draft import DraftKey, FamilyDraft, Parts
+from paramsearch.search.families.family_draft import DraftKey, FamilyDraft
 from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.family_screening import FamilyScreening, changes_at
 from paramsearch.search.noise.evidence import evidence_of
@@ -286,43 +288,14 @@ class Search:
     def improve_atoms(
         self, candidate: Candidate, *, until: float = _ATOMS_UNTIL, patience: int = _PATIENCE
     ) -> Candidate:
-        """Change the parts of single atoms as long as it pays.
-
-        Many atoms change at once, then fewer; it ends when ``patience`` single moves in a row fail.
-        """
-        failed = 0
-        tabu: set[tuple[int, Parts, Parts]] = set()
-        best = candidate
-        portion = 1.0
-        while failed < patience and not self.budget.spent(until):
-            moves = self._promising_moves(best, tabu)
-            if not moves:
-                break
-            count = max(1, int(len(moves) * portion))
-            while True:
-                better = self._improved(best, moves[:count])
-                if better is not None:
-                    best, portion = better, min(1.0, 2 * count / len(moves))
-                    self.report("atoms")
-                    failed = 0
-                    break
-                if count == 1:
-                    tabu.add((moves[0].value, best.draft.parts[moves[0].value], moves[0].parts))
-                    portion = 1 / len(moves)
-                    failed += 1
-                    break
-                count //= 3 if count > 3 else 2
-        return best
-
-    def _promising_moves(self, best: Candidate, tabu: set[tuple[int, Parts, Parts]]) -> list[Move]:
-        """The best move of each value, if it is predicted to be worthwhile."""
-        found: dict[int, Move] = {}
-        for move in predicted_gains(best.draft, best.model, best.solution):
-            if move.gain > -_WORTHWHILE_GAIN * best.solution.messages:
-                break
-            if (move.value, best.draft.parts[move.value], move.parts) not in tabu:
-                found.setdefault(move.value, move)
-        return list(found.values())
+        """Change the parts of single atoms as long as it pays."""
+        return descend(
+            candidate,
+            _promising_moves,
+            self._improved,
+            patience=patience,
+            ended=lambda: self.budget.spent(until),
+        )
 
     def _improved(self, best: Candidate, moves: list[Move]) -> Candidate | None:
         """The candidate after all these moves, if it is better."""
@@ -333,7 +306,10 @@ class Search:
             candidate = self.solve(draft, best)
         except TooLarge:
             return None
-        return candidate if candidate.price < best.price * (1 - _WORTHWHILE_GAIN) else None
+        if candidate.price >= best.price * (1 - _WORTHWHILE_GAIN):
+            return None
+        self.report("atoms")
+        return candidate
 
     def change_randomly(self, candidates: list[Candidate], changes: int) -> None:
         """Change the hubs of good candidates at random; what stage 1 finds about as good as before
@@ -385,6 +361,13 @@ class Search:
         if candidate.price >= base.price * _PROMISING_MOVE:
             return None
         return self.improve_atoms(candidate, until=_RANDOM_UNTIL, patience=1)
+
+
+def _promising_moves(best: Candidate) -> Iterator[Move]:
+    """The moves that are predicted to be worthwhile, best first."""
+    limit = -_WORTHWHILE_GAIN * best.solution.messages
+    moves = predicted_gains(best.draft, best.model, best.solution)
+    return takewhile(lambda move: move.gain <= limit, moves)
 
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
