@@ -298,5 +298,5 @@ def predicted(
 def changes_at(max_value: int, tries: int = 80) -> int:
     """Number of random changes: fewer where each takes longer, or where there are few families."""
     quick = max(1.0, min(_MOST_OFTEN, _QUICK_UNTIL / max_value))
-    share = quick * min(1.0, float((_SMALL / max_value) ** 1.5))
+    share = quick * min(1.0, _SMALL / max_value)
     return min(math.ceil(_CHANGES_PER_TRY * tries * share), _CHANGES_PER_PAIR * max_value**2)
