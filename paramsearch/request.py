@@ -43,7 +43,7 @@ class Request(Problem):
         method: Where the parameters come from.
         seed: Seed of the search.
         tries: Number of families to try; determines the result together with ``seed``.
-        budget: Number of seconds after which no further family is tried.
+        budget: Number of seconds for the search and the proof together.
         tier: How the result is proved.
         cold: Whether to ignore the package's own table when choosing a start.
         settings: Further entries for the provenance of the file.

@@ -224,7 +224,7 @@ def _tilt_shifts(
         log_unit=reference[:, None] * step * cells.tilts,
         below=below_grid * floor + np.where(empty, 2 * _SMALLEST_MOMENT, TINY),
         capped=infinite + capped,
-        capped_q=capped_q,
+        capped_q=capped_q + np.diff(tables.start)[table] * TINY,  # what underflows
         unknown=unknown + tables.tail[table],
         error=error,
         last=last,

@@ -55,7 +55,7 @@ Tries = Annotated[
 SearchBudget = Annotated[
     float,
     typer.Option(
-        help="Seconds after which no further family is tried; proofs take additional time.",
+        help="Seconds for the search and the proof together; by default, as long as it takes.",
         show_default=False,
     ),
 ]
@@ -87,8 +87,14 @@ TableFolder = Annotated[
     typer.Argument(metavar="TABLE", help="A table's folder; by default this package's own."),
 ]
 CertifiedFile = Annotated[Path, typer.Argument(help="A certified parameter file.")]
-Low = Annotated[float | None, typer.Option(help="Real values: the smallest possible value.")]
-High = Annotated[float | None, typer.Option(help="Real values: the largest possible value.")]
+Low = Annotated[
+    float | None,
+    typer.Option(help="Real values: the smallest possible value, if the file does not have it."),
+]
+High = Annotated[
+    float | None,
+    typer.Option(help="Real values: the largest possible value, if the file does not have it."),
+]
 SimulatedValues = Annotated[
     ValuesName, typer.Option(help="The users' values: uniform, zero or largest.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,11 @@ def progress(what: str) -> Iterator[Progress]:
         return
     with console.status(what) as status:
         yield lambda text: status.update(f"{what}: {text}")
+
+
+def note(text: str) -> None:
+    """One line on stderr that stays, also where that is not a terminal."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:

@@ -31,15 +31,18 @@ from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Search
+from paramsearch.search.screened_family import Screened
 from paramsearch.search.target import Target
 
 _LARGEST_SHARE = 0.99
 """Largest share of eps for the central noise."""
 _FACTORS = (1.01, 1.1, 1.35, 2.0)
 """Values of max_value for which stage 1 runs, as multiples of the smallest possible one."""
-_STAGE_2_UNTIL = 200
-"""Largest max_value for which stage 2 confirms the final prediction; beyond, a user sends hardly
-more than one message, and stage 1 predicts the bits well enough."""
+_STAGE_2_UNTIL = 100
+"""Largest max_value for which stage 2 itself corrects the final prediction; beyond, it does so at
+this max_value, where it takes seconds."""
+_FIRST_CHOICES = 0.5
+"""Share of the time for the predictions of a few sizes."""
 _CLOSEST = 0.02
 """Relative difference of two of them below which one is enough."""
 _BIT_SIZES = 60
@@ -139,16 +142,21 @@ class RealTarget:
         return min(first_integer(lambda size: not too_coarse(size), low, high), LARGEST_VALUE)
 
     def predicted(
-        self, max_value: int, near: FamilyDraft | None = None, *, thorough: bool = False
+        self,
+        max_value: int,
+        near: FamilyDraft | None = None,
+        *,
+        thorough: bool = False,
+        budget: Budget | None = None,
     ) -> Rounding:
         """The cost of a rounding according to stage 1, for a family like ``near`` if given;
-        ``thorough`` takes as long as stage 1 of a search."""
+        ``thorough`` takes as long as stage 1 of a search, and asks stage 2 how far off it is."""
         eps_central = self.eps_central(max_value)
         target = Target(replace(self.problem, max_value=max_value), eps_central, "bits")
-        found = predicted(target, near, thorough=thorough)
+        found = predicted(target, near, thorough=thorough, budget=budget)
         messages = found.messages
-        if thorough and max_value <= _STAGE_2_UNTIL:
-            messages = Search(target, Budget()).solve_screened(found).solution.messages
+        if thorough:
+            messages *= _stage_2_per_stage_1(found)
         return self._rounding(max_value, messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
@@ -163,18 +171,25 @@ class RealTarget:
             raise InvalidParameter("the error is below that of the central Laplace mechanism")
         return math.ceil(self.problem.eps / 2 * math.sqrt(self.problem.n / zeta))
 
-    def choose(self, progress: Progress = silent) -> Rounding:
-        """The rounding with the fewest predicted bits per user."""
+    def choose(self, progress: Progress = silent, budget: Budget | None = None) -> Rounding:
+        """The rounding with the fewest predicted bits per user.
+
+        Predictions are rougher when the budget ends.
+        """
+        budget = budget or Budget()
         least = self.coarsest()
         known: list[Rounding] = []
-        for factor in _FACTORS:
+        for i, factor in enumerate(_FACTORS):
             size = min(math.ceil(least * factor), LARGEST_VALUE)
             if known and size < known[-1].max_value * (1 + _CLOSEST):
                 continue
-            known.append(self.predicted(size, known[-1].draft if known else None))
+            share = _FIRST_CHOICES * (i + 1) / len(_FACTORS)
+            part = replace(budget, seconds=share * budget.seconds)
+            near = known[-1].draft if known else None
+            known.append(self.predicted(size, near, budget=part))
             progress(f"max_value {size}: about {known[-1].bits:.4f} bits per user")
         best = min(self._between(known), key=lambda choice: (choice.bits, choice.max_value))
-        best = self.predicted(best.max_value, best.draft, thorough=True)
+        best = self.predicted(best.max_value, best.draft, thorough=True, budget=budget)
         progress(f"max_value {best.max_value}: about {best.bits:.4f} bits per user")
         return best
 
@@ -192,3 +207,14 @@ class RealTarget:
             messages = math.exp(float(np.interp(math.log(size), logs, log_messages)))
             near = min(known, key=lambda choice: abs(math.log(choice.max_value / size)))
             yield self._rounding(size, messages, near.draft)
+
+
+def _stage_2_per_stage_1(found: Screened) -> float:
+    """Messages of stage 2 over those that stage 1 predicts, for a family or, if it is large, for
+    one of the same shape at a smaller max_value."""
+    target = found.target
+    if target.problem.max_value > _STAGE_2_UNTIL:
+        target = target.at(_STAGE_2_UNTIL)
+        found = predicted(target, found.draft)
+    solved = Search(target, Budget()).solve_screened(found)
+    return solved.solution.messages / found.messages

@@ -12,11 +12,13 @@ from accounting.model.proof_types import Tier
 from paramsearch.request import Request
 
 _SECONDS: dict[Tier, tuple[tuple[int, float], ...]] = {
-    "ball": ((1, 0.5), (10, 1.5), (20, 5.0), (50, 15.0), (100, 60.0), (200, 300.0)),
+    "ball": ((1, 0.5), (10, 2.0), (20, 6.0), (50, 20.0), (100, 60.0), (200, 300.0)),
     "mixed": ((1, 1.0), (50, 10.0), (200, 40.0), (500, 90.0), (1000, 400.0)),
-    "fast": ((1, 0.5), (100, 5.0), (500, 20.0), (1000, 60.0), (5000, 900.0)),
+    "fast": ((1, 0.5), (100, 8.0), (300, 25.0), (500, 40.0), (1000, 100.0), (5000, 900.0)),
 }
 """Seconds of calibration and proof on two cores by max_value, measured."""
+_FIRST_ANSWER = ((1, 0.5), (50, 3.0), (200, 8.0), (500, 20.0), (1000, 60.0), (5000, 600.0))
+"""Seconds after which the shortest search has a family with its noise."""
 _LARGEST_SHARE = 0.5
 """Largest share of a budget for a proof by balls; above, the fast evaluators prove most pairs."""
 _SMALLEST_SEARCH = 0.25
@@ -32,6 +34,7 @@ class TimePlan:
         budget: Seconds for everything.
         proof_seconds: About how long calibration and proof take.
         end: When the budget ends, on the monotonic clock.
+        first_answer: About how long the shortest search takes.
         proves_optimality: Whether to prove that no single parameter can be lowered.
     """
 
@@ -39,6 +42,7 @@ class TimePlan:
     budget: float
     proof_seconds: float
     end: float
+    first_answer: float = 0.0
     proves_optimality: bool = True
 
     @staticmethod
@@ -56,25 +60,32 @@ class TimePlan:
             seconds = _expected(chosen, request)
         else:
             seconds = _expected(tier, request)
-        return TimePlan(tier, request.budget, seconds, time.monotonic() + request.budget)
+        end, first = time.monotonic() + request.budget, _interpolated(_FIRST_ANSWER, top)
+        return TimePlan(tier, request.budget, seconds, end, first)
 
     @property
     def search_seconds(self) -> float:
-        return max(self.budget - self.proof_seconds, _SMALLEST_SEARCH * self.budget)
+        """When the search ends, or about when it can."""
+        return max(
+            self.budget - self.proof_seconds, _SMALLEST_SEARCH * self.budget, self.first_answer
+        )
+
+    @property
+    def announcement(self) -> str:
+        """How the budget is divided, or that it is too small for the proof."""
+        search, proof = self.search_seconds, self.proof_seconds
+        parts = f"{search:,.0f} s for the search, about {proof:,.0f} s for the proof"
+        if self.tier not in ("auto", "light"):
+            parts += f" (tier {self.tier})"
+        if search + proof > 1.25 * self.budget:
+            total = f"this takes about {search + proof:,.0f} s"
+            return f"a budget of {self.budget:,.0f} s is too small: {parts}; {total}"
+        return f"budget: {parts}"
 
     def announce(self, progress: Progress) -> None:
-        """Say how the budget is divided, and when it is too small for the proof."""
-        if math.isinf(self.budget):
-            return
-        proof = f"about {self.proof_seconds:,.0f} s for the proof"
-        if self.search_seconds + self.proof_seconds > 1.25 * self.budget:
-            progress(
-                f"a budget of {self.budget:,.0f} s is too small: {self.search_seconds:,.0f} s for "
-                f"the search and {proof}; this takes about "
-                f"{self.search_seconds + self.proof_seconds:,.0f} s"
-            )
-        else:
-            progress(f"budget: {self.search_seconds:,.0f} s for the search, {proof}")
+        """Say how the budget is divided, if there is one."""
+        if math.isfinite(self.budget):
+            progress(self.announcement)
 
 
 _LAST = {"ball": 128, "mixed": 500}
@@ -82,13 +93,17 @@ _LAST = {"ball": 128, "mixed": 500}
 
 
 def _expected(tier: Tier, request: Request) -> float:
-    """Seconds of a proof, by interpolation between measurements."""
-    points = _SECONDS[tier]
-    top = min(max(request.max_value, points[0][0]), points[-1][0])
+    """Seconds of a proof."""
+    seconds = _interpolated(_SECONDS[tier], request.max_value)
+    return seconds * request.changed_coordinates * request.releases
+
+
+def _interpolated(points: tuple[tuple[int, float], ...], max_value: int) -> float:
+    """Seconds by interpolation between measurements; beyond, as the square of max_value."""
+    top = min(max(max_value, points[0][0]), points[-1][0])
     for (a, low), (b, high) in pairwise(points):
         if top <= b:
             share = math.log(top / a) / math.log(b / a)
             seconds = low * (high / low) ** share
             break
-    beyond = max(1.0, request.max_value / points[-1][0])
-    return float(seconds * beyond**2 * request.changed_coordinates * request.releases)
+    return float(seconds * max(1.0, max_value / points[-1][0]) ** 2)

@@ -280,11 +280,16 @@ def _improved_starts(max_value: int) -> int:
 
 
 def predicted(
-    target: Target, near: FamilyDraft | None = None, *, thorough: bool = False
+    target: Target,
+    near: FamilyDraft | None = None,
+    *,
+    thorough: bool = False,
+    budget: Budget | None = None,
 ) -> Screened:
     """A prediction: a good family and what it costs, from the shape of a good family for a similar
     target, or from a search, which is short unless asked otherwise."""
-    screening = FamilyScreening(target, Calibration.typical(target), Budget(), random.Random(0))
+    budget = budget or Budget()
+    screening = FamilyScreening(target, Calibration.typical(target), budget, random.Random(0))
     draft = None if near is None else hub_families.rescaled(target, near)
     if near is None or thorough:
         changes = changes_at(target.problem.max_value) if thorough else _QUICK_CHANGES

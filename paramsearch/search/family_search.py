@@ -163,7 +163,9 @@ class Search:
         top = self.target.problem.max_value
         changes = changes_at(top, self.budget.tries)
         families = self.screening.run(drafts, changes, until=_SCREENING_UNTIL)
-        families[0] = self.stage_1 = families[0].exact()
+        if not self.budget.spent(_SCREENING_UNTIL):
+            families[0] = families[0].exact()
+        self.stage_1 = families[0]
         self.progress(
             f"stage 1: {self.screening.screened:,} families, the best with about "
             f"{self.stage_1.messages:,.0f} messages (gap {self.stage_1.solution.gap:.0e})"

@@ -12,6 +12,7 @@ from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, errors_as_json, print_json, progress, show
+from paramsearch.cli.running.real_range import real_range
 
 if TYPE_CHECKING:
     from paramsearch.deploy import Analyzer, Estimate
@@ -50,8 +51,10 @@ def analyze(
 
     sources = messages or [Path("-")]
     with errors_as_json(as_json):
+        parameters = load(file)
+        low, high = real_range(parameters, low, high)
         analyzer = Analyzer(
-            load(file), users=users, low=low, high=high, strict=strict, allow_few=allow_few
+            parameters, users=users, low=low, high=high, strict=strict, allow_few=allow_few
         )
         for source in sources:
             if str(source) != "-" and (not source.exists() or source.is_dir()):

@@ -11,6 +11,7 @@ import typer
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
 from paramsearch.cli.output import errors_as_json, print_json
+from paramsearch.cli.running.real_range import real_range
 
 if TYPE_CHECKING:
     from paramsearch.deploy import Randomizer
@@ -49,7 +50,9 @@ def randomize(
     from paramsearch.parameters.parameter_file import load
 
     with errors_as_json(as_json):
-        randomizer = Randomizer(load(file))
+        parameters = load(file)
+        randomizer = Randomizer(parameters)
+        low, high = real_range(parameters, low, high)
         if clip and low is None and high is None:
             raise InvalidParameter("--clip is for real values, which need --low and --high")
         values, coordinates = value, coordinate or []

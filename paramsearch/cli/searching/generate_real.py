@@ -12,10 +12,13 @@ import typer
 
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_destination, progress
-from paramsearch.cli.searching.generated import deliver, facts
+from paramsearch.cli.searching.generated import announce, deliver, facts
 
 if TYPE_CHECKING:
     from paramsearch.generation.real_values import RealTarget, Rounding
+
+_CHOICE_SHARE = 0.3
+"""Share of a budget for choosing the rounding."""
 
 
 def generate_real(
@@ -42,6 +45,7 @@ def generate_real(
     from paramsearch.generation.generate import generate
     from paramsearch.generation.real_values import RealTarget
     from paramsearch.request import Request
+    from paramsearch.search.budget import Budget
 
     request = Request(
         n=n,
@@ -57,31 +61,37 @@ def generate_real(
     check_destination(output, as_json)
     begun = time.monotonic()
     with progress("generate-real") as say:
-        choice = target.choose(say)
+        choice = target.choose(say, Budget(seconds=_CHOICE_SHARE * budget))
         rounded = replace(
             request,
             max_value=choice.max_value,
             central_fraction=choice.eps_central / eps,
-            budget=max(1.0, budget - (time.monotonic() - begun)),
+            budget=max((1 - _CHOICE_SHARE) * budget, budget - (time.monotonic() - begun)),
             settings={**target.settings, "predicted_bits": round(choice.bits, 4)},
         )
+        announce(rounded)
         made = generate(rounded, draft=choice.draft, progress=say)
         usual = target.paper_max_value() if 2 / eps**2 < target.mse else None
         other = None
         if usual is not None and LARGEST_VALUE >= usual >= target.coarsest():
             other = target.predicted(usual, choice.draft)
-    about = [*_real_facts(target, choice, other), *facts(made, output, time.monotonic() - begun)]
+    bits = made.file.cost.bits_per_user
+    about = [
+        *_real_facts(target, choice, other, bits),
+        *facts(made, output, time.monotonic() - begun),
+    ]
     deliver(made, output, about, as_json=as_json)
 
 
-def _real_facts(target: RealTarget, choice: Rounding, other: Rounding | None) -> Iterator[Fact]:
+def _real_facts(
+    target: RealTarget, choice: Rounding, other: Rounding | None, bits: float
+) -> Iterator[Fact]:
     width = target.high - target.low
     rounding, noise = (width * math.sqrt(part) for part in choice.error(target.problem.n))
     yield (
         "values",
         f"real in [{target.low:g}, {target.high:g}], rounded at random to {choice.max_value} steps "
-        f"of {width / choice.max_value:.4g}: randomize and analyze take --low {target.low:g} "
-        f"--high {target.high:g}",
+        f"of {width / choice.max_value:.4g}; the file has the range for randomize and analyze",
     )
     yield (
         "real error",
@@ -89,10 +99,11 @@ def _real_facts(target: RealTarget, choice: Rounding, other: Rounding | None) ->
         f"noise {noise:.4g}); the Laplace mechanism has "
         f"{width * math.sqrt(2) / target.problem.eps:.4g} at eps",
     )
-    yield "prediction", f"{choice.bits:.5g} bits per user before the search"
+    change = f"{100 * (bits / choice.bits - 1):+.1f}%"
+    yield "prediction", f"{choice.bits:.5g} bits per user before the search; the file has {change}"
     if other is not None:
         yield (
             "the paper",
             f"rounds to {other.max_value} steps: about {other.bits:.5g} bits per user here, "
-            f"against {choice.bits:.5g}",
+            f"against {bits:.5g}",
         )

@@ -13,7 +13,7 @@ import typer
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import AccountingError, InvalidParameter
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.output import Fact, check_destination, progress, show
+from paramsearch.cli.output import Fact, check_destination, note, progress, show
 
 if TYPE_CHECKING:
     from accounting.base.progress import Progress
@@ -39,11 +39,19 @@ def generate_and_deliver(
             raise InvalidParameter("--resume continues from the file given as --output")
         start = _resumable(output, request)
     begun = time.monotonic()
+    announce(request)
     with progress("generate") as say:
         made = generate(request, resume=start, progress=say)
         if start is not None and _as_good(start, made.file):
             made = _proved(start, made, request.tier, say)
     deliver(made, output, facts(made, output, time.monotonic() - begun), as_json=as_json)
+
+
+def announce(request: Request) -> None:
+    """Say on standard error how a budget will be divided."""
+    from paramsearch.generation.time_plan import TimePlan
+
+    TimePlan.of(request).announce(note)
 
 
 def deliver(made: Generated, output: Path | None, about: Iterable[Fact], *, as_json: bool) -> None:

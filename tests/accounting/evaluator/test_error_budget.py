@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 from raw_protocol import divergence
 
-from accounting import Configuration, NegativeBinomial, Protocol
+from accounting import (
+    Configuration,
+    NegativeBinomial,
+    Protocol,
+    Undecided,
+    product_divergence,
+)
 from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.evaluator import kernels, spectra, tilted_losses
 from accounting.evaluator.evaluate import evaluate_on_grid
@@ -301,3 +307,15 @@ def test_runs_of_outcomes_are_split_as_the_outcomes_are(
         assert (found * weight).sum() == pytest.approx((twin * weight).sum(), rel=1e-8)
     # a rounding error may move what lies on a grid point to its neighbor's cell
     assert np.cumsum(found) == pytest.approx(np.cumsum(twin), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("eps", [650.0, 700.0, 758.85, 759.84, 759.86])
+def test_lower_bounds_hold_where_the_mass_of_the_other_input_underflows(eps: float) -> None:
+    """A geometric noise has a constant loss, here 759.85: below it, d = 1 - e^(eps - loss)."""
+    try:
+        found = product_divergence([NB(1.0, 1e-30)], [11], eps=eps, gap=0.01)
+    except Undecided:
+        return
+    with mp.workdps(50):
+        truth = max(mp.mpf(0), 1 - mp.exp(mp.mpf(eps) + 11 * mp.log(mp.mpf(1e-30))))
+        assert mp.mpf(found.lower) <= truth <= mp.mpf(found.upper)

@@ -205,14 +205,28 @@ def test_real_values(tmp_path: Path) -> None:
     path = tmp_path / "real.json"
     done = run(
         *("generate-real", "--n", "200", "--eps", "1", "--delta", "1e-6", "--zeta", "0.3"),
-        *("--tries", "3", "-o", str(path)),
+        *("--low", "-5", "--high", "20", "--tries", "3", "-o", str(path)),
     )
     assert done.returncode == 0, done.stderr
     file = load(path)
     top = file.problem.max_value
     error = 200 / (4 * top**2) + file.error.mse / top**2
     assert error <= 2 / 0.7**2 * (1 + 1e-9)
-    assert "real in [0, 1]" in done.stdout
+    assert "real in [-5, 20]" in done.stdout
+    randomize = "randomize", str(path), "--value", "20"
+    known = run(*randomize)
+    assert known.returncode == 0, known.stderr
+    assert "21.0 is not in [-5.0, 20.0]" in run(*randomize[:-1], "21").stderr
+    for given in (("--low", "0"), ("--low", "0", "--high", "1"), ("--high", "1")):
+        wrong = run(*randomize, *given)
+        assert wrong.returncode == 2
+        assert "made for real values in [-5, 20]" in wrong.stderr
+    symbols = tmp_path / "symbols"
+    symbols.write_text(known.stdout)
+    analyze = "analyze", str(path), str(symbols), "--users", "1", "--allow-few"
+    answers = [run(*analyze, *given) for given in ((), ("--low", "-5", "--high", "20"))]
+    assert answers[0].stdout == answers[1].stdout != ""
+    assert run(*analyze, "--high", "7").returncode == 2
 
 
 def test_the_rounding_meets_its_error() -> None:
