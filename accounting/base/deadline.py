@@ -1,8 +1,9 @@
 """A deadline for everything that is called inside a block.
 
 ``with until(deadline): ...`` sets it for all calls inside, in this thread and in the threads of
-``threads.in_chunks``; ``check_time()`` in a loop raises OutOfTime once it has passed.  Deadlines
-refer to the clock of ``time.monotonic``.
+``threads.in_chunks``; ``check_time()`` in a loop raises OutOfTime once it has passed, or once
+``with unless(event): ...`` around it has its event.  Deadlines refer to the clock of
+``time.monotonic``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from threading import Event
 from typing import ParamSpec, TypeVar
 
 from accounting.base.errors import Undecided
@@ -26,6 +28,7 @@ class OutOfTime(Undecided):
 
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_events: ContextVar[tuple[Event, ...]] = ContextVar("events", default=())
 
 
 @contextmanager
@@ -38,9 +41,21 @@ def until(deadline: float) -> Iterator[None]:
         _deadline.reset(before)
 
 
+@contextmanager
+def unless(event: Event) -> Iterator[None]:
+    """End the calls inside once the event is set."""
+    before = _events.set((*_events.get(), event))
+    try:
+        yield
+    finally:
+        _events.reset(before)
+
+
 def check_time() -> None:
-    """Raise OutOfTime once the current deadline has passed."""
+    """Raise OutOfTime once the current deadline has passed, or an event ends the current calls."""
     check_deadline(_deadline.get())
+    if any(event.is_set() for event in _events.get()):
+        raise OutOfTime("something else ended this calculation")
 
 
 def check_deadline(deadline: float) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from itertools import pairwise
+from threading import Event
 from typing import TypeVar
 
-from accounting.base.deadline import check_time, limited
+from accounting.base.deadline import check_time, limited, unless
 
 _PIECES = 256
 """Pieces into which work is divided if there is a deadline, which is checked before each piece."""
@@ -35,11 +36,16 @@ def use_cores(count: int | None) -> None:
 def in_threads(
     task: Callable[[Item], Result], items: Sequence[Item], workers: int | None = None
 ) -> list[Result]:
-    """``task`` of every item, in order, in as many threads as cores."""
+    """``task`` of every item, in order, in as many threads as cores.
+
+    An error or an interrupt ends the other tasks when they next check the time.
+    """
+    failed = Event()
 
     def timed(item: Item) -> Result:
-        check_time()
-        return task(item)
+        with unless(failed):
+            check_time()
+            return task(item)
 
     workers = min(cores() if workers is None else workers, len(items))
     if workers < 2:
@@ -47,8 +53,12 @@ def in_threads(
     with ThreadPoolExecutor(workers) as pool:
         jobs = [pool.submit(copy_context().run, timed, item) for item in items]
         try:
+            finished, _ = wait(jobs, return_when=FIRST_EXCEPTION)
+            for job in finished:
+                job.result()
             return [job.result() for job in jobs]
         except BaseException:
+            failed.set()
             pool.shutdown(cancel_futures=True)
             raise
 

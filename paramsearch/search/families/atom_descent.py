@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
+from accounting.base.deadline import check_time
 from paramsearch.search.families.family_draft import FamilyDraft, Parts
 
 
@@ -51,6 +52,7 @@ def descend(
     tabu: set[tuple[int, Parts, Parts]] = set()
     share = 1.0
     while failed < patience and not ended():
+        check_time()
         parts = state.draft.parts
         best: dict[int, SomeMove] = {}
         for move in promising(state):

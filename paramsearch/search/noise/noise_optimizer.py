@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.deadline import check_time
 from accounting.base.progress import Progress, silent
 from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling
 from paramsearch.search.noise.noise_model import NoiseModel
@@ -192,6 +193,7 @@ class _Descent:
         active: _ActivePairs | None = None
         small_gains, gave_up = 0, False
         for index in range(steps):
+            check_time()
             pairs = self.program_pairs(active)
             program = self.program(pairs, active)
             step = self.step(program, tolerance)
