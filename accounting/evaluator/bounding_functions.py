@@ -49,7 +49,11 @@ def lower(loss: FloatArray, eps: float, tilt: float, splits: int, step: float) -
     v = split_variance(splits, step)
     c = _CURVATURE / math.sqrt(v)
     w = -np.expm1(-d)
-    inner = np.abs(w) <= math.sqrt(v + 1 / c**2)
-    chi = np.where(inner, c * (w * w - v), np.sqrt(np.maximum(w * w - v, 0.0)))
-    values[near] = np.exp(-tilt * d) * (0.5 * w + 0.5 * chi)
+    size, root = np.abs(w), math.sqrt(v)
+    inner = size <= math.sqrt(v + 1 / c**2)
+    # (w + sqrt(w^2 - v)) / 2, where w^2 may overflow, and where w < 0 may cancel
+    chi = np.sqrt(np.maximum(size - root, 0.0)) * np.sqrt(size + root)
+    psi = np.where(w < 0, -0.5 * (v / (size + chi)), 0.5 * (w + chi))
+    psi[inner] = 0.5 * (w[inner] + c * (w[inner] ** 2 - v))
+    values[near] = np.exp(-tilt * d) * psi
     return values

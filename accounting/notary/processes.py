@@ -20,27 +20,25 @@ Result = TypeVar("Result")
 
 _WORTHWHILE = 0.2
 """Seconds of work after which starting processes pays off; a rule of thumb."""
-_task: Callable[[Any], Any] | None = None
+_task: Callable[[int], Any] | None = None
+"""What a forked worker does for the item of this index: items need not be picklable."""
 
 
 def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
 
 
-def _run(item: Any) -> Any:
+def _run_all(indices: Sequence[int]) -> list[Any]:
     assert _task is not None
-    return _task(item)
-
-
-def _run_all(items: Sequence[Any]) -> list[Any]:
-    return [_run(item) for item in items]
+    return [_task(index) for index in indices]
 
 
 def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``task`` of every item, in order.
 
     The first items run in this process, which is enough for quick ones.  Workers are forked, so
-    they see the task and everything it refers to without copying.  If the system cannot fork, or
+    they see the task, the items and everything these refer to without copying; results are
+    pickled.  If the system cannot fork, or
     there is only one core, everything runs in this process.
     """
     global _task  # noqa: PLW0603 - forked workers inherit it
@@ -52,17 +50,17 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
         if time.monotonic() > until and len(items) > len(first) + 1:
             break
         first.append(task(item))
-    items = items[len(first) :]
-    if not items:
+    rest = range(len(first), len(items))
+    if not rest:
         return first
-    _task = task
+    _task = lambda index: task(items[index])  # noqa: E731 - it is not called here
     others = set(multiprocessing.active_children())
     try:
         context = multiprocessing.get_context("fork")
-        chunk = max(1, min(256, len(items) // (8 * workers)))
+        chunk = max(1, min(256, len(rest) // (8 * workers)))
         with ProcessPoolExecutor(workers, context, initializer=_ignore_interrupts) as pool:
-            begins = range(0, len(items), chunk)
-            futures = [pool.submit(_run_all, items[i : i + chunk]) for i in begins]
+            begins = range(0, len(rest), chunk)
+            futures = [pool.submit(_run_all, rest[i : i + chunk]) for i in begins]
             try:
                 return [*first, *(result for future in futures for result in future.result())]
             except BaseException:
