@@ -38,8 +38,7 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
 
     The first items run in this process, which is enough for quick ones.  Workers are forked, so
     they see the task, the items and everything these refer to without copying; results are
-    pickled.  If the system cannot fork, or
-    there is only one core, everything runs in this process.
+    pickled.  If the system cannot fork, or there is only one core, everything runs in this process.
     """
     global _task  # noqa: PLW0603 - forked workers inherit it
     workers = cores()
