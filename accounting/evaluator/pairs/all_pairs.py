@@ -19,6 +19,8 @@ _LIKELY = 48
 """Number of pairs of a group of slacks that are bounded first, from below as well."""
 _NEAR = 0.9
 """Share of the largest lower bound down to which upper bounds are not loose."""
+_MOST_REFINED = 300_000
+"""Largest number of pairs that get closer bounds at a time."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,15 @@ def refined(
     absolute: float = 0.0,
     progress: Progress = silent,
 ) -> AllBounds:
-    """The same with closer bounds of the pairs that may be the worst."""
+    """The same with closer bounds of the pairs that may be the worst; of very many, those with the
+    largest upper bounds."""
     lower, upper = known.lower.copy(), known.upper.copy()
     left = np.flatnonzero(upper > max(float(lower.max(initial=0.0)), absolute / 2))
     left = np.setdiff1d(left, known.compared, assume_unique=True)
     if not len(left):
         return known
+    if len(left) > _MOST_REFINED:
+        left = np.sort(left[np.argpartition(-upper[left], _MOST_REFINED)[:_MOST_REFINED]])
     pairs = source.chosen(source.at(left))
     covers = covered_pairs(pairs)
     kept = left[covers.kept]
