@@ -37,9 +37,9 @@ _NEAR_WORST = 0.05
 """Pairs are bounded whose estimated log delta is within this of the worst; rule of thumb."""
 _REPAIRS = 8
 """Number of certificates that are tried, with more pairs or more noise."""
-_LARGE_MARGIN = 0.02
-"""The same for a large problem, where millions of pairs, near delta by estimates, are bounded in
-the certificate for the first time."""
+_MANY_VALUES, _LARGE_MARGIN = 1000, 0.02
+"""The max_value beyond which millions of pairs, near delta by estimates, are bounded for the first
+time in the certificate; and the relative distance there."""
 _FIRST_REPAIR = 2e-4
 """Increase of all log means when a certificate misses delta; it doubles with each attempt."""
 
@@ -117,7 +117,8 @@ class WorstPairs:
         def worst(moved: FloatArray) -> float:
             return float(pair_bounds(self.model, moved, self.pairs, _GAP)[1].max())
 
-        return _scaled(self.model, x, worst, _LARGE_MARGIN if self.model.large else _MARGIN)
+        many = self.model.target.problem.max_value > _MANY_VALUES
+        return _scaled(self.model, x, worst, _LARGE_MARGIN if many else _MARGIN)
 
     def with_missed(self, x: FloatArray) -> WorstPairs | None:
         """With the pairs, of all, that rigorous bounds do not show to meet delta; None if there are
