@@ -53,7 +53,7 @@ def lower(loss: FloatArray, eps: float, tilt: float, splits: int, step: float) -
     inner = size <= math.sqrt(v + 1 / c**2)
     # (w + sqrt(w^2 - v)) / 2, where w^2 may overflow, and where w < 0 may cancel
     chi = np.sqrt(np.maximum(size - root, 0.0)) * np.sqrt(size + root)
-    psi = np.where(w < 0, -0.5 * (v / (size + chi)), 0.5 * (w + chi))
+    psi = np.where(w < 0, -0.5 * (v / np.maximum(size + chi, root)), 0.5 * (w + chi))
     psi[inner] = 0.5 * (w[inner] + c * (w[inner] ** 2 - v))
     values[near] = np.exp(-tilt * d) * psi
     return values

@@ -107,7 +107,7 @@ def _count_proven(
 ) -> LocalOptimality | None:
     """Try both moves of every atom; ``violates`` takes the noise, the atom, and whether r falls."""
 
-    def holds(move: tuple[int, bool]) -> bool | None:
+    def breaks_delta(move: tuple[int, bool]) -> bool | None:
         """Whether the noise after a move violates the claim; None after the deadline."""
         if time.monotonic() > deadline:
             return None
@@ -121,7 +121,7 @@ def _count_proven(
     proven, saving = 0, 0.0
     for begin in range(0, len(moves), _AT_ONCE):
         some = moves[begin : begin + _AT_ONCE]
-        for (atom, _), found in zip(some, in_threads(holds, some, workers), strict=True):
+        for (atom, _), found in zip(some, in_threads(breaks_delta, some, workers), strict=True):
             if found is None:
                 return None
             if found:

@@ -17,8 +17,8 @@ from paramsearch.cli.searching.generated import announce, deliver, facts
 if TYPE_CHECKING:
     from paramsearch.generation.real_values import RealTarget, Rounding
 
-_CHOICE_SHARE = 0.3
-"""Share of a budget for choosing the rounding."""
+_CHOICE_SHARE, _LEAST_SHARE = 0.3, 0.25
+"""Share of a budget for choosing the rounding, and the least that is left for everything else."""
 
 
 def generate_real(
@@ -66,7 +66,7 @@ def generate_real(
             request,
             max_value=choice.max_value,
             central_fraction=choice.eps_central / eps,
-            budget=max((1 - _CHOICE_SHARE) * budget, budget - (time.monotonic() - begun)),
+            budget=max(_LEAST_SHARE * budget, budget - (time.monotonic() - begun)),
             settings={**target.settings, "predicted_bits": round(choice.bits, 4)},
         )
         announce(rounded)

@@ -48,10 +48,11 @@ def generate_and_deliver(
 
 
 def announce(request: Request) -> None:
-    """Say on standard error how a budget will be divided."""
+    """Say on standard error how the budget of a search will be divided."""
     from paramsearch.generation.time_plan import TimePlan
 
-    TimePlan.of(request).announce(note)
+    if request.method == "search":
+        TimePlan.of(request).announce(note)
 
 
 def deliver(made: Generated, output: Path | None, about: Iterable[Fact], *, as_json: bool) -> None:
