@@ -132,6 +132,18 @@ class EveryChange(Sequence[Change]):
         before, after = divmod(place - within, top)
         return Change(before + 1, after + 1, moved=True)
 
+    def index(self, value: Change, start: int = 0, stop: int | None = None) -> int:
+        """Where a change is listed, without going through all of them."""
+        top = self.max_value
+        if value.moved:
+            place = top * (top + 1) + (value.before - 1) * top + value.after - 1
+        else:
+            place = value.before * top + value.after - (value.after > value.before)
+        possible = value.possible(max_value=top, dimension=self.dimension)
+        if not possible or place not in range(len(self))[start:stop]:
+            raise ValueError(f"{value} is not one of these changes")
+        return place
+
 
 def every_change(*, max_value: int, dimension: int) -> EveryChange:
     """All changes of one input: first those within a coordinate, row by row, then the moves."""

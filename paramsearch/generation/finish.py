@@ -31,8 +31,11 @@ _MARGIN, _GAP = 4e-4, 2e-4
 """Relative distance between delta and the bounds of the worst pairs, and their relative gap."""
 _SEQUENCE_MARGIN, _SEQUENCE_GAP = 4e-3, 1e-3
 """The same for arbitrary sequences of changes, whose bound depends a little more on its grid."""
-_MOST_PAIRS, _MOST_OF_MANY = 60, 1000
-"""Number of pairs that are bounded at once, and in large problems."""
+_FEWEST_PAIRS, _PAIRS_PER_VALUE, _MOST_PAIRS = 60, 4, 1000
+"""Number of pairs that are bounded at once, for each unit of max_value, and at most."""
+_CHECKED_FROM = 30
+"""The max_value from which the fast evaluators look for pairs that the estimates missed before a
+slower proof begins."""
 _NEAR_WORST = 0.05
 """Pairs are bounded whose estimated log delta is within this of the worst; rule of thumb."""
 _REPAIRS = 8
@@ -50,6 +53,8 @@ def finish(
     """The certified file, and the noise in it as parameters of the model."""
     worst = None if model.target.problem.any_sequence else WorstPairs.estimated(model, x)
     x = calibrated(model, x) if worst is None else worst.calibrated(x)
+    if worst is not None and model.target.problem.max_value >= _CHECKED_FROM and not model.large:
+        worst, x = worst.checked(x, progress)
     increase = 0.0
     for attempt in range(_REPAIRS):
         raised = shifted_means(x, increase)
@@ -108,7 +113,8 @@ class WorstPairs:
     @staticmethod
     def estimated(model: NoiseModel, x: FloatArray) -> WorstPairs:
         excess = model.excess(x)
-        worst = np.argsort(-excess)[: _MOST_OF_MANY if model.large else _MOST_PAIRS]
+        count = min(_MOST_PAIRS, max(_FEWEST_PAIRS, _PAIRS_PER_VALUE * model.family.max_value))
+        worst = np.argsort(-excess)[: _MOST_PAIRS if model.large else count]
         return WorstPairs(model, worst[excess[worst] > excess[worst[0]] - _NEAR_WORST])
 
     def calibrated(self, x: FloatArray) -> FloatArray:
@@ -120,18 +126,29 @@ class WorstPairs:
         many = self.model.target.problem.max_value > _MANY_VALUES
         return _scaled(self.model, x, worst, _LARGE_MARGIN if many else _MARGIN)
 
+    def checked(self, x: FloatArray, progress: Progress) -> tuple[WorstPairs, FloatArray]:
+        """With the pairs that the estimates missed, and the means scaled for these as well."""
+        worst = self
+        for _ in range(_REPAIRS):
+            progress("looking for pairs that the estimates missed")
+            more = worst.with_missed(x)
+            if more is None:
+                break
+            worst, x = more, more.calibrated(x)
+        return worst, x
+
     def with_missed(self, x: FloatArray) -> WorstPairs | None:
         """With the pairs, of all, that rigorous bounds do not show to meet delta; None if there are
         no others."""
         model, delta = self.model, self.model.target.problem.delta
         if model.pairs is None:
-            upper = pair_bounds(model, x, None, 0.01)[1]
+            upper = pair_bounds(model, x, None, _GAP)[1]
             missed = np.setdiff1d(np.flatnonzero(upper > delta), self.pairs)
             missed = missed[np.argsort(-upper[missed])][:_MOST_PAIRS]
             return WorstPairs(model, np.append(self.pairs, missed)) if len(missed) else None
         source = Protocol(model.configuration(x), model.target.problem.releases, True).input_pairs
         found = pairs_above(source, model.target.problem.eps, delta)
-        order = np.argsort(-found.upper)[:_MOST_OF_MANY]
+        order = np.argsort(-found.upper)[:_MOST_PAIRS]
         before = model.pairs[self.pairs]
         both = np.unique(np.concatenate([before, found.pairs[order]]), axis=0)
         if len(both) == len(before):

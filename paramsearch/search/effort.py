@@ -12,12 +12,14 @@ class Effort:
     """How much of stage 2 is affordable at one max_value.
 
     Attributes:
-        families: Families that stage 1 passes on at first; half as many after the calibration.
+        rounds: Rounds of both stages; each calibrates the next.
+        families: Families that stage 1 passes on in a round.
         improved: Families whose single atoms are changed.
         patience: Number of single moves in a row that may fail.
         changes: Random changes of the hubs of good families.
     """
 
+    rounds: int
     families: int
     improved: int
     patience: int
@@ -29,6 +31,7 @@ class Effort:
         effort = next(effort for limit, effort in _EFFORTS.items() if max_value <= limit)
         share = tries / DEFAULT_TRIES
         return Effort(
+            rounds=effort.rounds,
             families=max(1, round(effort.families * share)),
             improved=max(1, round(effort.improved * share)),
             patience=effort.patience,
@@ -37,11 +40,11 @@ class Effort:
 
 
 _EFFORTS = {
-    12: Effort(families=24, improved=4, patience=12, changes=150),
-    30: Effort(families=16, improved=4, patience=4, changes=30),
-    64: Effort(families=6, improved=2, patience=3, changes=12),
-    120: Effort(families=4, improved=1, patience=2, changes=4),
-    240: Effort(families=2, improved=1, patience=1, changes=0),
-    10**9: Effort(families=1, improved=0, patience=0, changes=0),
+    12: Effort(rounds=3, families=10, improved=4, patience=12, changes=150),
+    30: Effort(rounds=4, families=8, improved=4, patience=4, changes=30),
+    64: Effort(rounds=3, families=3, improved=2, patience=3, changes=12),
+    120: Effort(rounds=2, families=3, improved=1, patience=2, changes=4),
+    240: Effort(rounds=2, families=2, improved=1, patience=1, changes=0),
+    10**9: Effort(rounds=1, families=1, improved=0, patience=0, changes=0),
 }
 """By the largest max_value; rules of thumb."""

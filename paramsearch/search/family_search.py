@@ -159,10 +159,13 @@ class Search:
         return self.best
 
     def _screened(self, drafts: list[FamilyDraft], effort: Effort) -> list[Candidate]:
-        """The best families of stage 1 with their noise, before and after its calibration."""
-        top = self.target.problem.max_value
-        changes = changes_at(top, self.budget.tries)
-        families = self.screening.run(drafts, changes, until=_SCREENING_UNTIL)
+        """The best families of stage 1 with their noise.
+
+        What stage 2 learns in one round calibrates stage 1 for the next.
+        """
+        changes = changes_at(self.target.problem.max_value, self.budget.tries)
+        in_round = math.ceil(changes / effort.rounds)
+        families = self.screening.run(drafts, in_round, until=self._screening_until(0, effort))
         if not self.budget.spent(_SCREENING_UNTIL):
             families[0] = families[0].exact()
         self.stage_1 = families[0]
@@ -171,14 +174,22 @@ class Search:
             f"{self.stage_1.messages:,.0f} messages (gap {self.stage_1.solution.gap:.0e})"
         )
         found = self._solve_all(families[: effort.families])
-        if self.best is None or effort.families < 2 or self.budget.spent(_STAGE_2_UNTIL):
-            return found
-        learned = evidence_of(self.best.solution)
-        self.screening.recalibrate(self.screening.calibration.learned(learned), self._tail())
-        self.screening.change_randomly(changes // 2, until=_STAGE_2_UNTIL)
-        known = {candidate.draft.key for candidate in found}
-        again = [entry for entry in self.screening.best if entry.draft.key not in known]
-        return found + self._solve_all(again[: effort.families // 2])
+        for number in range(1, effort.rounds):
+            if self.best is None or self.budget.spent(_STAGE_2_UNTIL):
+                break
+            learned = evidence_of(self.best.solution)
+            self.screening.recalibrate(self.screening.calibration.learned(learned), self._tail())
+            self.screening.change_randomly(in_round, until=self._screening_until(number, effort))
+            known = {candidate.draft.key for candidate in found}
+            again = [entry for entry in self.screening.best if entry.draft.key not in known]
+            found += self._solve_all(again[: effort.families])
+        return found
+
+    @staticmethod
+    def _screening_until(number: int, effort: Effort) -> float:
+        """The share of the budget at which stage 1 ends in a round."""
+        first, last = _SCREENING_UNTIL, _STAGE_2_UNTIL
+        return first + (last - first) * number / effort.rounds
 
     def _tail(self) -> TailCorrection | None:
         """What the families that both stages solved say about heavy tails, if there are enough."""

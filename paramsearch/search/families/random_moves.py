@@ -59,8 +59,7 @@ def _add_hub(draft: FamilyDraft, rng: random.Random) -> FamilyDraft | None:
     h = rng.randint(2, max(2, top))
     if -h in draft.parts:
         return None
-    half = h // 2 + rng.choice((-1, 0, 1))
-    inner: Parts = (half,) if half >= 2 and rng.random() < 0.5 else ()
+    inner = rng.choice(_inner_choices(draft, h, rng))
     reach = rng.randint(1, max(2, top // 12))
     users = [m for m in range(max(2, h - reach), min(top, h + reach) + 1) if m not in inner]
     return draft.changed({-h: inner, **dict.fromkeys(users, (-h,))})
@@ -100,6 +99,19 @@ def _replace_inner_values(draft: FamilyDraft, rng: random.Random) -> FamilyDraft
     released = set(_inner_values(draft)) - set(_inner_values(new))
     nearest = {value: min(hubs, key=lambda h: abs(h + value)) for value in released}
     return new.changed({value: (h,) for value, h in nearest.items()})
+
+
+def _inner_choices(draft: FamilyDraft, h: int, rng: random.Random) -> list[Parts]:
+    """Inner values that a hub -h may have: none, about half of it, or one that is in use already,
+    once or twice."""
+    half = h // 2 + rng.choice((-1, 0, 1))
+    used = [v for v in _inner_values(draft) if v <= h + 1]
+    choices: list[Parts] = [(), ()]
+    if half >= 2:
+        choices += [(half,), (half,)]
+    choices += [(v,) for v in used]
+    choices += [(v, v) for v in used if 2 * v <= h + 1]
+    return choices
 
 
 def _hubs(draft: FamilyDraft) -> list[int]:

@@ -69,6 +69,12 @@ def test_places_of_pairs() -> None:
     assert len(changes) == len(list(changes)) == 56 + 49
     assert changes[-1] == Change(7, 7, moved=True)
     assert changes.index(Change(2, 1, moved=True)) == 56 + 7
+    assert [changes.index(change) for change in changes] == list(range(len(changes)))
+    for missing in (Change(3, 3), Change(8, 0), Change(0, 1, moved=True)):
+        with pytest.raises(ValueError, match="not one of these"):
+            changes.index(missing)
+    with pytest.raises(ValueError, match="not one of these"):
+        changes.index(changes[9], 10)
 
 
 @pytest.mark.parametrize("seed", range(6))
