@@ -10,6 +10,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, repeat
+from operator import mul
 
 import numpy as np
 from flint import arb, arb_poly
@@ -71,6 +73,46 @@ class Factor:
         if drop == 0:
             return self
         return Factor(self.base + drop, self.poly.right_shift(drop), self.infinite)
+
+
+@dataclass(frozen=True)
+class SplitLoss:
+    """A loss that is the sum of two independent ones, whose laws are not multiplied out: sums over
+    all large losses need only partial sums of either law."""
+
+    first: Factor
+    second: Factor
+
+    @property
+    def infinite(self) -> arb:
+        """The mass at +infinity."""
+        return 1 - (1 - self.first.infinite) * (1 - self.second.infinite)
+
+    def mass_from(self, threshold: int) -> arb:
+        """The mass of finite losses from ``threshold`` * h on."""
+        return self._sum_from(threshold, self.first.poly.coeffs(), self.second.poly.coeffs())
+
+    def excess(self, threshold: int, eps: arb, h: arb) -> arb:
+        """The sum of mass(l) (1 - e^{eps - l}) over finite losses l from ``threshold`` * h on."""
+        laws = self.first.poly.coeffs(), self.second.poly.coeffs()
+        start = (eps - h * (self.first.base + self.second.base)).exp()
+        tilted = self._sum_from(threshold, *(_decaying(law, h) for law in laws))
+        return self._sum_from(threshold, *laws) - start * tilted
+
+    def _sum_from(self, threshold: int, first: list[arb], second: list[arb]) -> arb:
+        """The sum of first[i] * second[j] over all i, j whose losses reach the threshold."""
+        tails = list(accumulate(reversed(second), initial=arb(0)))
+        # tails[k] is the sum of the last k values; first[i] goes with those from needed - i on
+        needed = threshold - self.first.base - self.second.base
+        begin = max(0, needed - len(second) + 1)
+        some = tails[max(0, len(second) - needed + begin) :]
+        every = sum(first[begin + len(some) :], arb(0)) * tails[-1]
+        return sum(map(mul, first[begin:], some), every)
+
+
+def _decaying(law: list[arb], h: arb) -> list[arb]:
+    """law[i] * e^{-ih}."""
+    return list(map(mul, law, accumulate(repeat((-h).exp()), mul, initial=arb(1))))
 
 
 def measure(masses: Mapping[int, arb], infinite: arb) -> Factor:

@@ -19,7 +19,15 @@ from accounting.base.errors import TooLarge
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
-from accounting.notary.factors import Factor, Groups, TooFine, dominating, grouped, labeled
+from accounting.notary.factors import (
+    Factor,
+    Groups,
+    SplitLoss,
+    TooFine,
+    dominating,
+    grouped,
+    labeled,
+)
 from accounting.notary.tables import NoiseTable
 from accounting.notary.thinned import ThinnedCentral
 
@@ -27,6 +35,8 @@ Side = Literal["above", "p", "q"]
 """A dominating law for upper bounds, or the law of the labels in the first or second world."""
 _EVERYTHING = -(1 << 40)
 """A grid index below every finite loss: nothing is cut."""
+_NO_LOSS = Factor(0, arb_poly([1]), arb(0))
+"""The law of a loss that is always 0."""
 _HARDEST = 1 << 25
 """Largest releases x grid cells: beyond it, powers take too long because their coefficients differ
 so much in size."""
@@ -205,18 +215,20 @@ class Grid:
             poly += (factor.poly * weight).left_shift(factor.base + index - base)
         return Factor(base, poly, infinite)
 
-    def product(self, shifts: Shifts, side: Side, threshold: int) -> Factor:
-        """The law of the whole loss, without finite losses below ``threshold``."""
+    def whole_loss(self, shifts: Shifts, side: Side, threshold: int) -> SplitLoss:
+        """The whole loss, without finite losses below ``threshold`` that are easy to leave out."""
         if len(shifts) == 1:
             return self._single(shifts[0], side, threshold)
         times = self.releases
         laws = [self._law(c, side) for c in shifts]
         spare = times * sum(law.top for law in laws) - threshold
         self._affordable(times * sum(law.poly.length() for law in laws))
-        out = Factor(0, arb_poly([1]), arb(0))
-        for law in laws:  # see _single: a loss further than ``spare`` below the top cannot matter
-            out = out.times(law.above(law.top - spare).power(times))
-        return out.above(threshold)
+        # see _single: a loss further than ``spare`` below the top cannot matter
+        *others, last = [law.above(law.top - spare).power(times) for law in laws]
+        product = others[0]
+        for law in others[1:]:
+            product = product.times(law)
+        return SplitLoss(product, last)
 
     def law(self, shifts: Shifts, side: Side) -> Factor:
         """The law of the loss of one change in one release."""
@@ -238,11 +250,10 @@ class Grid:
             self._laws[key] = law
         return self._laws[key]
 
-    def _single(self, c: CoordinateShift, side: Side, threshold: int) -> Factor:
-        """``product`` for a change in one coordinate."""
+    def _single(self, c: CoordinateShift, side: Side, threshold: int) -> SplitLoss:
+        """``whole_loss`` for a change in one coordinate."""
         times = self.releases
         plain = [self.factor(atom, shift, side) for atom, shift in c.shifts]
-        plain.sort(key=lambda f: f.poly.length())
         tops = sum(f.top for f in plain)
         # a loss does not matter if the largest losses of all others do not lift it to the threshold
         if times == 1:
@@ -255,18 +266,16 @@ class Grid:
             safe = 1 - central.infinite
             for factor in plain:
                 safe *= 1 - factor.infinite
-            return Factor(threshold, arb_poly([]), 1 - safe**times)
+            return SplitLoss(Factor(threshold, arb_poly([]), 1 - safe**times), _NO_LOSS)
         self._affordable(times * (central.poly.length() + sum(f.poly.length() for f in plain)))
-        out = central.power(times).above(times * central.top - spare)
-        product: Factor | None = None
-        for factor in plain:
+        left = [f.above(f.top - spare).power(times) for f in plain]
+        left.append(central.power(times).above(times * central.top - spare))
+        while len(left) > 2:  # the two shortest first
             check_time()
-            part = factor.above(factor.top - spare).power(times)
-            product = part if product is None else product.times(part)
-            product = product.above(product.top - spare)
-        if product is not None:
-            out = out.times(product)
-        return out.above(threshold)
+            left.sort(key=lambda f: f.poly.length(), reverse=True)
+            product = left.pop().times(left.pop())
+            left.append(product.above(product.top - spare))
+        return SplitLoss(left[0], left[1] if len(left) > 1 else _NO_LOSS)
 
     def _affordable(self, cells: int) -> None:
         """Refuse a product that would take too much memory or time."""
@@ -282,18 +291,16 @@ class Grid:
         best = arb(0)
         position = eps / self.h
         for threshold in {floor(position) + 1, floor(position.upper()) + 1}:
-            law = self.product(shifts, "above", threshold)
-            scale = (eps - self.h * law.base).exp()
-            decay = (-self.h).exp()
-            best = best.max(law.infinite + law.poly(arb(1)) - scale * law.poly(decay))
+            loss = self.whole_loss(shifts, "above", threshold)
+            best = best.max(loss.infinite + loss.excess(threshold, eps, self.h))
         return best
 
     def lower(self, shifts: Shifts, eps: arb) -> arb:
         """A lower bound on delta(eps) of these shifts: the advantage of a threshold test."""
         best = arb(0)
         middle = floor(eps / self.h) + 1
-        p, q = (self.product(shifts, side, middle - 1) for side in ("p", "q"))
+        p, q = (self.whole_loss(shifts, side, middle - 1) for side in ("p", "q"))
         for threshold in (middle - 1, middle, middle + 1):
-            first, second = (x.infinite + x.above(threshold).poly(arb(1)) for x in (p, q))
+            first, second = (x.infinite + x.mass_from(threshold) for x in (p, q))
             best = best.max(first - eps.exp() * second)
         return best

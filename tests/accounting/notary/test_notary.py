@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, arb_poly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_claims import draw
@@ -21,7 +21,7 @@ from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.model.proof_types import Tier
 from accounting.model.question import Question
 from accounting.notary.columns import columns, revealed_value
-from accounting.notary.factors import dominating, grouped, labeled
+from accounting.notary.factors import Factor, SplitLoss, dominating, grouped, labeled
 from accounting.notary.notary import Notary
 from accounting.notary.tables import NoiseTable
 from accounting.proof.directed_rounding import configuration
@@ -272,3 +272,35 @@ def test_balls_round_outwards() -> None:
         assert (floor(third), ceil(third)) == (0, 1)
         assert (floor(-third), ceil(-third)) == (-1, 0)
         assert above(arb(0)) == below(arb(0)) == 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.fractions(0, 1, max_denominator=999), max_size=12),
+    st.lists(st.fractions(0, 1, max_denominator=999), max_size=12),
+    st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.integers(-30, 30)),
+    st.tuples(st.fractions(0, 3), st.fractions(Fraction(1, 50), 1)),
+)
+def test_large_losses_of_a_sum_without_its_law(
+    first: list[Fraction],
+    second: list[Fraction],
+    places: tuple[int, int, int],
+    sizes: tuple[Fraction, Fraction],
+) -> None:
+    """Partial sums of two laws against all pairs of outcomes, at four times the precision."""
+    (a, b, threshold), (eps, h) = places, sizes
+    every = [(a + i + b + j, x * y) for i, x in enumerate(first) for j, y in enumerate(second)]
+    large = [(at, mass) for at, mass in every if at >= threshold]
+    with precision(128):
+        loss = SplitLoss(
+            Factor(a, arb_poly(list(map(ball, first))), ball(Fraction(1, 7))),
+            Factor(b, arb_poly(list(map(ball, second))), ball(Fraction(2, 5))),
+        )
+        found = loss.excess(threshold, ball(eps), ball(h))
+        assert loss.infinite.overlaps(ball(Fraction(17, 35)))
+        assert found.rad() < 1e-20
+        mass = loss.mass_from(threshold)
+    with precision(512):
+        parts = [ball(mass) * (1 - (ball(eps) - ball(at * h)).exp()) for at, mass in large]
+        assert found.contains(sum(parts, arb(0)))
+        assert mass.contains(ball(sum((mass for _, mass in large), Fraction(0))))

@@ -195,7 +195,7 @@ def no_deviation(self: ExactCentral) -> arb:
 
 
 def divergence_without_e_to_eps(self: Any, c: Any, eps: arb) -> arb:
-    return self.product(c, "above", 0).infinite
+    return self.whole_loss(c, "above", 0).infinite
 
 
 Mistake = list[tuple[object, str, Any]]
