@@ -157,21 +157,20 @@ def coarse_estimate(view_pairs: ViewPairs, wanted: Refinement) -> CoarseEstimate
     How much may be cut depends on the divergence, and the divergence that is seen depends on how
     much was cut, hence the iterations.
     """
-    share, tail = wanted.cap_share, wanted.tail
+    share, tail, budget = wanted.cap_share, wanted.tail, _FIRST_BUDGET
     for _ in range(_TAIL_ROUNDS):
         check_time()
         tables = tabulate(view_pairs, tail)
         losses = CoarseLosses(
             view_pairs, tables, wanted.eps, step_factor=_STEP_RATIO**wanted.attempt
         )
-        budget = _FIRST_BUDGET
         for turn in range(_CAP_ROUNDS):
             check_time()
             moments = losses.capped(budget)
             saddle = saddle_estimate(view_pairs, moments, wanted.eps)
             delta = wanted.expected(saddle)
             allowed = share * delta * math.exp(-wanted.eps) / saddle.splits
-            if turn == 0 and allowed > _FAR_BELOW * budget:
+            if turn == 0 and budget == _FIRST_BUDGET and allowed > _FAR_BELOW * budget:
                 budget = _LARGE_BUDGET
                 continue
             if budget <= _CLOSE * allowed:

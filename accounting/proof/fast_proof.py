@@ -55,14 +55,14 @@ class FastProof:
         near = np.flatnonzero(self.upper > _NEAR * self.proof.enclosure.lower)
         near = np.setdiff1d(near, self.compared, assume_unique=True)
         if len(near) > _MOST_DOUBTS:
-            worst = np.argpartition(-self.upper[near], _MOST_DOUBTS)
-            near = np.sort(near[worst[:_MOST_DOUBTS]])
+            order = np.argpartition(-self.upper[near], _MOST_DOUBTS)
+            near = np.sort(near[order[:_MOST_DOUBTS]])
         if claim is None:
             return near
         near = near[np.argsort(-self.upper[near], kind="stable")]
         if self.proof.enclosure.lower > claim:
             worst = self.changes.index(self.proof.worst_change)
-            return np.union1d(near[: self._second_opinions], worst)
+            return np.union1d(near[: self._second_opinions], [worst])
         above_claim = int(np.count_nonzero(self.upper[near] > claim))
         return near[: max(self._second_opinions, above_claim)]
 

@@ -42,6 +42,9 @@ _SCALING = MeanScaling(
 _LOOK_AROUND_AFTER = (1, 2, 4)
 """First steps of a large problem after which the pairs near delta are searched for; later, whenever
 the number of the step is a multiple of the last."""
+_LAST_LOOKS = 2
+"""Number of times that all pairs of a large problem are looked at in the end; steps go on where one
+of them exceeds delta."""
 _CAREFUL_RADIUS = 0.25
 """Largest trust radius of a large problem, where most pairs are not watched."""
 _MOST_WATCHED = 30_000
@@ -143,6 +146,7 @@ class _Descent:
         self.curvature = np.zeros(2 * len(model.size))
         self.surprised = False
         self.safe = _Safe(self.x, math.inf)
+        self.latest: tuple[IntArray, QuadraticProgram] | None = None
 
     @property
     def watched_excess(self) -> float:
@@ -155,8 +159,9 @@ class _Descent:
         """Choose the pairs to watch in a large problem: those near delta, and the watched ones that
         still are; out of all pairs, or in a very large problem of a sample.
 
-        Where other pairs turn out to exceed delta, enough noise is added, or the steps since the
-        latest look around are taken back.  Returns the active pairs with their new numbers.
+        Where other pairs turn out to exceed delta, enough noise is added, or, if a sample shows it,
+        the steps since the latest look around are taken back.  Returns the active pairs with their
+        new numbers.
         """
         model = self.model
         assert model.pairs is not None
@@ -169,7 +174,7 @@ class _Descent:
         if self.surprised:
             self.x, self.excess = self.scaled(self.x)
         self.messages = self.model.messages(self.x)
-        if self.messages > self.safe.messages:
+        if sampled and self.messages > self.safe.messages:
             self.x, self.messages = self.safe
             self.excess = self.model.excess(self.x)
             self.radius /= 3
@@ -190,12 +195,29 @@ class _Descent:
         return _SCALING.extrapolated(found), excess - found.excess
 
     def run(self, tolerance: float, steps: int, give_up: float, deadline: float) -> Solution:
+        gave_up = self.descend(tolerance, steps, give_up, deadline)
+        for _ in range(_LAST_LOOKS if self.model.large else 0):
+            self.look_around(None)
+            if not self.surprised or gave_up or time.monotonic() > deadline:
+                break
+            gave_up = self.descend(tolerance, steps, give_up, deadline)
+        if self.model.large or self.latest is None:
+            pairs = self.program_pairs(None)
+            program = self.program(pairs, None)
+        else:
+            pairs, program = self.latest
+        _, multipliers = program.solve(_LAST_RADIUS)
+        return Solution(self.model, self.x, self.messages, pairs, multipliers, gave_up)
+
+    def descend(self, tolerance: float, steps: int, give_up: float, deadline: float) -> bool:
+        """Take steps while they gain; returns whether it gave up."""
         active: _ActivePairs | None = None
-        small_gains, gave_up = 0, False
+        small_gains = 0
         for index in range(steps):
             check_time()
             pairs = self.program_pairs(active)
             program = self.program(pairs, active)
+            self.latest = pairs, program
             step = self.step(program, tolerance)
             if step is None:
                 break
@@ -216,17 +238,11 @@ class _Descent:
                 ends = ends and not self.surprised
             hope = _EARLY_HOPE if index < 2 else _LATER_HOPE
             hoped_gain = min(_LARGEST_HOPE, step.gain * hope)
-            gave_up = index > 0 and self.messages * (1 - hoped_gain) > give_up
-            if gave_up:
-                break
+            if index > 0 and self.messages * (1 - hoped_gain) > give_up:
+                return True
             if ends or time.monotonic() > deadline:
                 break
-        if self.model.large:
-            self.look_around(None)
-            pairs = self.program_pairs(None)
-            program = self.program(pairs, None)
-        _, multipliers = program.solve(_LAST_RADIUS)
-        return Solution(self.model, self.x, self.messages, pairs, multipliers, gave_up)
+        return False
 
     def program_pairs(self, active: _ActivePairs | None) -> IntArray:
         """The pairs near delta, and those that were active in the latest step."""

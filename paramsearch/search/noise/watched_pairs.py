@@ -1,7 +1,9 @@
 """The pairs that matter in a large problem, out of millions.
 
 The variance of the loss, which the dominance program bounds, says which pairs may be near delta;
-only these are estimated, block by block.
+only these are estimated, block by block.  It says little where a noise with few copies is shifted
+by more than one, as that of v is where an input that v is a part of becomes v: those are estimated
+anyway.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ def near_pairs(
 ) -> IntArray:
     """The pairs (j, k) whose log delta, less that of the worst pair, exceeds ``level``.
 
-    At most so many, the worst ones, in ascending order.  ``sampled`` estimates only some, evenly
-    spaced, of very many pairs.
+    At most so many, the worst ones, in ascending order.  ``sampled`` estimates only some of very
+    many pairs: those of an input and a part of it, and others that are evenly spaced.
     """
     order = [model.unit, *(i for i in range(len(model.laws)) if i != model.unit)]
     mean, r = np.exp(model.per_atom(x)[:, order])
@@ -42,6 +44,7 @@ def near_pairs(
     found = program.pairs_above(t_prime, _LEVEL * largest)
     if sampled and len(found) > _SAMPLE:
         found = found[np.linspace(0, len(found) - 1, _SAMPLE).astype(np.int64)]
+    found = np.unique(np.concatenate([found, _pairs_with_parts(model)]), axis=0)
     pairs = np.concatenate([found, found[:, ::-1]])
     # pairs with the same b share the work for their central factors
     kappa = pairs[:, 0] - pairs[:, 1]
@@ -55,3 +58,13 @@ def near_pairs(
     if len(near) > most:
         near = near[np.argpartition(-excess[near], most)[:most]]
     return np.unique(pairs[near], axis=0)
+
+
+def _pairs_with_parts(model: NoiseModel) -> IntArray:
+    """The pairs j > k of inputs where the noise of k is shifted by j, too."""
+    values = np.array(model.defined_values)
+    columns = model.family.sparse_columns
+    j = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
+    k = values[np.array([atom for column in columns for atom in column], int)]
+    found: IntArray = np.stack([j, k], axis=1)[(k > 0) & (k < j)]
+    return found
