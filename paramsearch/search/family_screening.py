@@ -52,7 +52,7 @@ _CHANGES_PER_PAIR = 8
 """Most random changes for each pair of inputs."""
 _SPACINGS = (0.7, 1.0, 1.4, 2.0)
 """Spacings of evenly spaced hubs, in units of the square root of max_value."""
-_CHANGES_PER_TRY = 12
+_CHANGES_PER_TRY = 9
 """Random changes for each try of the budget."""
 _QUICK_UNTIL, _MOST_OFTEN = 50, 2.5
 """Below this max_value there are more changes, in inverse proportion, up to so many times."""
