@@ -7,13 +7,13 @@ import pytest
 
 import accounting
 from accounting import Protocol
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import FloatArray, IntArray
 from accounting.model.problem import Problem
 from paramsearch.generation.finish import WorstPairs, finish
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.family_search import Search
-from paramsearch.search.noise import noise_model, tied_laws
+from paramsearch.search.noise import noise_model, noise_optimizer, tied_laws, watched_pairs
 from paramsearch.search.noise.evidence import evidence_of
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
@@ -121,3 +121,50 @@ def test_pairs_that_were_not_watched_are_found() -> None:
     again = more.calibrated(x)
     worst = Protocol(model.configuration(again)).delta(1.0, gap=1e-3).enclosure
     assert worst.upper <= 1.05e-6
+
+
+def test_a_sample_has_all_pairs_of_an_input_and_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the columns of the family; one pair of the others is sampled."""
+    family = accounting.halves(12)
+    model = NoiseModel(family, target(12))
+    monkeypatch.setattr(watched_pairs, "_SAMPLE", 1)
+    found = near_pairs(model, model.first_guess(), -1e9, 10_000, sampled=True)
+    parts = {
+        (j, k) for j in range(13) for k in range(2, j) if family.columns[j][family.basis[k]] != 0
+    }
+    both = parts | {(k, j) for j, k in parts}
+    listed = set(map(tuple, found.tolist()))
+    assert len(both) > 2
+    assert both <= listed
+    assert len(listed - both) <= 2
+
+
+@pytest.mark.usefixtures("all_is_large")
+def test_a_descent_goes_on_where_the_last_look_finds_other_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Looks in between overlook one active pair; the optimum is that of all nevertheless."""
+    model = NoiseModel(accounting.greedy(10, [5]), target(10))
+    every = optimize_noise(model, model.first_guess())
+    assert every.model.pairs is not None
+    active = every.model.pairs[every.pairs[np.argsort(-every.multipliers)]]
+    hidden = next(pair for pair in active if abs(pair[0] - pair[1]) < 9)
+
+    def blind(*arguments: object, sampled: bool = False) -> IntArray:
+        found = near_pairs(*arguments)  # type: ignore[arg-type]  # what it was called with
+        return found[(found != hidden).any(axis=1)] if sampled else found
+
+    monkeypatch.setattr(noise_optimizer, "near_pairs", blind)
+    found = optimize_noise(model, model.first_guess())
+    assert model.excess(found.x).max() < 0.1
+    assert found.messages < 1.05 * every.messages
+
+
+def test_what_estimates_missed_is_found_before_the_proof() -> None:
+    model = NoiseModel(accounting.greedy(8, [5]), target(8))
+    x = optimize_noise(model, model.first_guess()).x
+    harmless = int(np.argmin(model.excess(x)))
+    first = WorstPairs(model, np.array([harmless]))
+    worst, x = first.checked(first.calibrated(x), lambda text: None)
+    assert len(worst.pairs) > 1
+    assert Protocol(model.configuration(x)).delta(1.0, gap=1e-4).enclosure.upper <= 1e-6
