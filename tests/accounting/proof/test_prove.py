@@ -15,7 +15,7 @@ from accounting.proof.prove import prove
 
 def mechanism() -> Mechanism:
     noise = ExactNoise(p=Fraction(97, 100), r=Fraction(12))
-    atoms = {atom: (noise,) for atom in accounting.greedy(9, [4]).atoms}
+    atoms = dict.fromkeys(accounting.greedy(9, [4]).atoms, (noise,))
     return Mechanism(9, atoms, ExactCentral(step=Fraction(9, 90)))
 
 
