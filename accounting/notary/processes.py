@@ -26,6 +26,7 @@ _task: Callable[[int], Any] | None = None
 
 def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # that is how it does so
 
 
 def _run_all(indices: Sequence[int]) -> list[Any]:

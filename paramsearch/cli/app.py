@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import select
+import re
 import sys
 from contextlib import suppress
 from typing import Annotated
@@ -13,6 +13,8 @@ import typer
 
 from accounting.base.errors import AccountingError, Undecided, Violated
 from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.interrupts import Interrupts
+from paramsearch.cli.output import answered, ignore_stdout, print_json, write
 from paramsearch.cli.proving import audit, certify, profile, rescale, schema, sign
 from paramsearch.cli.running import analyze, randomize, simulate
 from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
@@ -49,6 +51,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Parameters for private summation with correlated noise in the shuffle model.",
 )
 for command in _COMMANDS:
@@ -59,7 +62,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"paramsearch {version('paramsearch')}")
+        write(f"paramsearch {version('paramsearch')}\n")
         raise typer.Exit
 
 
@@ -74,53 +77,83 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; an expected error is one line on stderr and never a traceback."""
-    code: int | str | None = ExitCode.DONE
+    """Run the command line; an expected error is one line on stderr and never a traceback.
+
+    With ``--json`` a command that fails prints one object all the same,
+    ``{"error": {"kind": ..., "message": ..., "exit_code": ...}}``.
+    """
     for name in ("stdout", "stderr"):  # closed by the parent process
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
+    interrupts = Interrupts()
     try:
-        app()
-    except SystemExit as exit_:
-        # an answer that did not arrive is no verdict
-        code = ExitCode.BAD_INPUT if _reader_gone() else exit_.code
+        with interrupts.handled():
+            code = app(standalone_mode=False) or ExitCode.DONE
         if code == ExitCode.INTERRUPTED:
-            _fail("interrupted", "", ExitCode.INTERRUPTED)
-    except Undecided as error:
-        code = _fail("undecided", error, ExitCode.UNDECIDED)
-    except Violated as error:
-        code = _fail("violated", error, ExitCode.VIOLATED)
-    except AccountingError as error:
-        code = _fail("error", error)
-    except MemoryError:
-        code = _fail("error", "out of memory; ask for a wider --gap or a smaller problem")
+            code = _fail("interrupted", "", interrupts.code)
     except KeyboardInterrupt:
-        code = _fail("interrupted", "", ExitCode.INTERRUPTED)
-    except OSError as error:
-        code = _fail("error", f"{error.filename or 'input or output'}: {error.strerror}")
-    except Exception as error:  # a bug: exit code 1 would read as a verdict
-        code = _fail("internal error, please report it", f"{type(error).__name__}: {error}")
+        code = _fail("interrupted", "", interrupts.code)
+    except SystemExit:  # Typer's answer to a closed pipe, with the exit code of a violation
+        ignore_stdout()
+        code = ExitCode.DONE
+    except Exception as error:
+        code = _failure(error)
     try:
         sys.stdout.flush()
-    except OSError as error:  # a full disk or a closed pipe: the answer did not arrive
+    except OSError as error:  # a full disk: the answer did not arrive
         if error.errno != errno.EPIPE:
             code = _fail("error", f"cannot write the answer: {error.strerror}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        ignore_stdout()
     sys.exit(code)
 
 
-def _reader_gone() -> bool:
-    """Whether stdout is a pipe that nobody reads anymore."""
-    if not hasattr(select, "poll"):
-        return False
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
+def _failure(error: Exception) -> ExitCode:
+    """Report an error; returns its exit code."""
+    if isinstance(error, Undecided):
+        return _fail("undecided", error, ExitCode.UNDECIDED)
+    if isinstance(error, Violated):
+        return _fail("violated", error, ExitCode.VIOLATED)
+    if isinstance(error, AccountingError):
+        return _fail("error", error)
+    if isinstance(error, MemoryError):
+        return _fail("error", "out of memory; ask for a wider --gap or a smaller problem")
+    if isinstance(error, OSError):
+        return _fail("error", f"{error.filename or 'input or output'}: {error.strerror}")
+    if hasattr(error, "format_message"):  # of Typer's own copy of click, or of click
+        context = getattr(error, "ctx", None)
+        if context is not None:
+            print(f"{context.get_usage()}\nTry '{context.command_path} --help'.", file=sys.stderr)
+        return _fail("error", error.format_message(), name="UsageError")
+    # a bug: exit code 1 would read as a verdict
+    return _fail("internal error, please report it", f"{type(error).__name__}: {error}")
 
 
-def _fail(kind: str, cause: object, code: ExitCode = ExitCode.BAD_INPUT) -> ExitCode:
-    """Print one line on stderr; returns the exit code."""
-    text = " ".join(f"{kind}: {cause}".rstrip(": ").split())
+def _fail(
+    kind: str, cause: object, code: ExitCode = ExitCode.BAD_INPUT, name: str | None = None
+) -> ExitCode:
+    """Print one line on stderr, and an object on stdout if JSON was asked for and nothing was
+    printed yet; returns the exit code.
+
+    ``name`` is the kind of error in that object, by default the type of the ``cause``.
+    """
+    cause_in_words = _as_typed(" ".join(str(cause).split()))
+    text = f"{kind}: {cause_in_words}".rstrip(": ")
+    text = text if len(text) < _LONGEST_LINE else text[:_LONGEST_LINE] + "..."
     with suppress(OSError):  # nobody reads it: the exit code must suffice
-        print(text if len(text) < _LONGEST_LINE else text[:_LONGEST_LINE] + "...", file=sys.stderr)
+        print(text, file=sys.stderr)
+    if "--json" in sys.argv[1:] and not answered():
+        with suppress(OSError):
+            message = cause_in_words or kind
+            name = name or (type(cause).__name__ if isinstance(cause, Exception) else kind)
+            print_json({"error": {"kind": name, "message": message, "exit_code": int(code)}})
     return code
+
+
+def _as_typed(text: str) -> str:
+    """The text with options named as they were typed: --max-value for max_value."""
+    for argument in sys.argv[1:]:
+        option = argument.partition("=")[0]
+        if option.startswith("--"):
+            name = option[2:].replace("-", "[_ -]")
+            text = re.sub(rf"(?<![\w-]){name} = ", f"{option} = ", text)
+    return text

@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
     """Ended by Ctrl-C; what was written up to then is complete."""
     TERMINATED = 143
-    """Ended by SIGTERM: set by the shell, since only ``table`` handles that signal."""
+    """Ended by SIGTERM, in order; what was written up to then is complete."""
 
 
 OF_VERDICT: dict[Verdict, ExitCode] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +19,31 @@ if TYPE_CHECKING:
 else:  # plain text to Typer: the code that uses a value checks it, and its message names the remedy
     TierName = ValuesName = PathName = MethodName = ObjectiveName = str
 
-Users = Annotated[int, typer.Option(help="Number of users.")]
+
+_MOST_DIGITS = 24
+"""No number of users or values has as many; each option has a smaller limit of its own."""
+
+
+def whole_number(text: str) -> int:
+    """A whole number as people write it: 1000000, 1_000_000 or 1e6."""
+    try:
+        value = Decimal(text)
+        # digits are counted before a huge power of ten is written out
+        whole = value.is_finite() and value.adjusted() < _MOST_DIGITS
+        whole = whole and value == value.to_integral_value()
+    except InvalidOperation:
+        whole = False
+    if not whole:
+        raise typer.BadParameter(f"{text!r} is not a whole number such as 1000000 or 1e6")
+    return int(value)
+
+
+Users = Annotated[int, typer.Option(help="Number of users.", parser=whole_number, metavar="N")]
 Eps = Annotated[float, typer.Option(help="The guarantee's eps.")]
 Delta = Annotated[float, typer.Option(help="The guarantee's delta.")]
-MaxValue = Annotated[int, typer.Option(help="Inputs are the integers 0..K.", metavar="K")]
+MaxValue = Annotated[
+    int, typer.Option(help="Inputs are the integers 0..K.", parser=whole_number, metavar="K")
+]
 CentralFraction = Annotated[
     float | None,
     typer.Option(

@@ -1,4 +1,8 @@
-"""What commands print: facts for people, JSON for machines, progress on stderr, and files."""
+"""What commands print: facts for people, JSON for machines, progress on stderr, and files.
+
+A reader that is gone (``paramsearch audit FILE | head -1``) changes nothing: the exit code is that
+of the command.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from accounting.base.errors import AccountingError, InvalidParameter
+from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 
 Fact = tuple[str, str] | tuple[str, str, str]
 """A label, a text, and optionally a style."""
+
+
+_answered = False
+"""Whether an answer was printed."""
+
+
+def answered() -> bool:
+    """Whether an answer was printed, so that a failure must not print another one."""
+    return _answered
+
+
+def write(text: str) -> None:
+    """Print a part of the answer on stdout."""
+    global _answered  # noqa: PLW0603 - a property of the process, as stdout is
+    _answered = True
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        ignore_stdout()
+
+
+def ignore_stdout() -> None:
+    """Discard what is printed from now on, and what is still in a buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(facts: Iterable[Fact]) -> None:
@@ -29,7 +57,7 @@ def show(facts: Iterable[Fact]) -> None:
     rows = [tuple(fact) for fact in facts]
     if not console.is_terminal:
         width = max(len(row[0]) for row in rows)
-        print("\n".join(f"{row[0]:{width}}  {row[1]}" for row in rows))
+        write("".join(f"{row[0]:{width}}  {row[1]}\n" for row in rows))
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -38,29 +66,14 @@ def show(facts: Iterable[Fact]) -> None:
         table.add_row(label, Text(text, style=style[0] if style else ""))
     with console.capture() as captured:
         console.print(table)
-    # printed in one piece, so that main() meets a closed pipe and rich does not
-    print(captured.get(), end="")
+    write(captured.get())  # in one piece: rich does not expect a closed pipe
 
 
-def print_json(answer: Any) -> None:
-    """Print one JSON value on one line; it has no NaN and no infinity."""
+def print_json(answer: dict[str, Any]) -> None:
+    """Print one JSON object on one line; it has no NaN and no infinity."""
     import json
 
-    print(json.dumps(answer, allow_nan=False))
-
-
-@contextmanager
-def errors_as_json(as_json: bool) -> Iterator[None]:
-    """With ``as_json`` an error is also printed, as ``{"error": {"kind": ..., "message": ...}}``.
-
-    The exit code and the line on stderr stay those of the error.
-    """
-    try:
-        yield
-    except AccountingError as error:
-        if as_json:
-            print_json({"error": {"kind": type(error).__name__, "message": str(error)}})
-        raise
+    write(json.dumps(answer, allow_nan=False) + "\n")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import typer
 from accounting.base.enclosure import at_most
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
-from paramsearch.cli.output import check_destination, progress
+from paramsearch.cli.output import check_destination, progress, write
 
 if TYPE_CHECKING:
     from paramsearch.parameters.parameter_file import ParameterFile
@@ -88,14 +88,14 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
     if output is not None:
         save(certified, output)
     if as_json:
-        print(dumps(certified), end="")
+        write(dumps(certified))
         return
     certificate = certified.certificate
     assert certificate is not None
     cost = certified.cost
-    print(
+    write(
         f"certified {file_claim_in_words(certified)}: "
         f"delta is at most {at_most(certificate.delta_upper)}; "
         f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
-        f"user; written to {output}"
+        f"user; written to {output}\n"
     )

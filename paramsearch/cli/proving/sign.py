@@ -9,7 +9,7 @@ import typer
 
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
-from paramsearch.cli.output import check_writable, print_json
+from paramsearch.cli.output import check_writable, print_json, show
 from paramsearch.files import write_atomically
 
 
@@ -45,5 +45,4 @@ def sign(
     if as_json:
         print_json(made)
     else:
-        for what, where in made.items():
-            print(f"{what.replace('_', ' '):12}{where}")
+        show((what.replace("_", " "), where) for what, where in made.items())

@@ -11,7 +11,7 @@ import typer
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress
 from paramsearch.cli import options
-from paramsearch.cli.output import Fact, errors_as_json, print_json, progress, show
+from paramsearch.cli.output import Fact, print_json, progress, show
 from paramsearch.cli.running.real_range import real_range
 
 if TYPE_CHECKING:
@@ -50,22 +50,21 @@ def analyze(
     from paramsearch.parameters.parameter_file import load
 
     sources = messages or [Path("-")]
-    with errors_as_json(as_json):
-        parameters = load(file)
-        low, high = real_range(parameters, low, high)
-        analyzer = Analyzer(
-            parameters, users=users, low=low, high=high, strict=strict, allow_few=allow_few
-        )
+    parameters = load(file)
+    low, high = real_range(parameters, low, high)
+    analyzer = Analyzer(
+        parameters, users=users, low=low, high=high, strict=strict, allow_few=allow_few
+    )
+    for source in sources:
+        if str(source) != "-" and (not source.exists() or source.is_dir()):
+            raise InvalidParameter(f"there is no file {source}")
+    with progress("analyzing") as say:
         for source in sources:
-            if str(source) != "-" and (not source.exists() or source.is_dir()):
-                raise InvalidParameter(f"there is no file {source}")
-        with progress("analyzing") as say:
-            for source in sources:
-                _read(analyzer, source, say)
-        found = analyzer.result(confidence)
-        too_many = analyzer.too_many()
-        if strict and too_many is not None:
-            raise InvalidParameter(too_many)
+            _read(analyzer, source, say)
+    found = analyzer.result(confidence)
+    too_many = analyzer.too_many()
+    if strict and too_many is not None:
+        raise InvalidParameter(too_many)
     if as_json:
         print_json(_answer(found))
     else:

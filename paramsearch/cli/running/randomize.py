@@ -10,7 +10,7 @@ import typer
 
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
-from paramsearch.cli.output import errors_as_json, print_json
+from paramsearch.cli.output import print_json, write
 from paramsearch.cli.running.real_range import real_range
 
 if TYPE_CHECKING:
@@ -49,33 +49,30 @@ def randomize(
     from paramsearch.deploy import RandomizedReals, Randomizer
     from paramsearch.parameters.parameter_file import load
 
-    with errors_as_json(as_json):
-        parameters = load(file)
-        randomizer = Randomizer(parameters)
-        low, high = real_range(parameters, low, high)
-        if clip and low is None and high is None:
-            raise InvalidParameter("--clip is for real values, which need --low and --high")
-        values, coordinates = value, coordinate or []
-        if "-" in values:
-            values, coordinates = _from_stdin(values, coordinates, randomizer.codec.dimension > 1)
-        if low is not None or high is not None:
-            if low is None or high is None:
-                raise InvalidParameter("real values need both --low and --high")
-            if coordinates:
-                raise InvalidParameter(
-                    "--coordinate is for vectors, --low and --high for real values"
-                )
-            reals = RandomizedReals(randomizer, low, high, clip)
-            sent = [reals(_number(text)) for text in values]
-        else:
-            sent = _randomized(randomizer, values, coordinates)
+    parameters = load(file)
+    randomizer = Randomizer(parameters)
+    low, high = real_range(parameters, low, high)
+    if clip and low is None and high is None:
+        raise InvalidParameter("--clip is for real values, which need --low and --high")
+    values, coordinates = value, coordinate or []
+    if "-" in values:
+        values, coordinates = _from_stdin(values, coordinates, randomizer.codec.dimension > 1)
+    if low is not None or high is not None:
+        if low is None or high is None:
+            raise InvalidParameter("real values need both --low and --high")
+        if coordinates:
+            raise InvalidParameter("--coordinate is for vectors, --low and --high for real values")
+        reals = RandomizedReals(randomizer, low, high, clip)
+        sent = [reals(_number(text)) for text in values]
+    else:
+        sent = _randomized(randomizer, values, coordinates)
     if as_json:
         codec = randomizer.codec
         decoded = [[list(codec.message(symbol)) for symbol in symbols] for symbols in sent]
         packed = [codec.pack(symbols).hex() for symbols in sent]
         print_json({"symbols": sent, "coordinate_and_value": decoded, "packed": packed})
     else:
-        print("".join(f"{symbol}\n" for symbols in sent for symbol in symbols), end="")
+        write("".join(f"{symbol}\n" for symbols in sent for symbol in symbols))
 
 
 def _randomized(

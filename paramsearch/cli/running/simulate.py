@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from paramsearch.cli import options
-from paramsearch.cli.output import Fact, errors_as_json, print_json, progress, show
+from paramsearch.cli.output import Fact, print_json, progress, show
 
 if TYPE_CHECKING:
     from paramsearch.deploy.simulate import MeasuredMean, SimulationResult
@@ -34,20 +34,19 @@ def simulate(
     from paramsearch.deploy.simulate import Simulation, simulate
     from paramsearch.parameters.parameter_file import load
 
-    with errors_as_json(as_json):
-        parameters = load(file)
-        plan = Simulation(
-            file=parameters,
-            users=parameters.problem.n if users is None else users,
-            values=values,
-            runs=runs,
-            seed=seed,
-            path=path,
-            honest=honest,
-            allow_few=allow_few,
-        )
-        with progress("simulating") as say:
-            outcome = simulate(plan, say)
+    parameters = load(file)
+    plan = Simulation(
+        file=parameters,
+        users=parameters.problem.n if users is None else users,
+        values=values,
+        runs=runs,
+        seed=seed,
+        path=path,
+        honest=honest,
+        allow_few=allow_few,
+    )
+    with progress("simulating") as say:
+        outcome = simulate(plan, say)
     if as_json:
         print_json(_answer(outcome))
     else:

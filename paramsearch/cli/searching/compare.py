@@ -12,7 +12,7 @@ import typer
 from accounting.base.enclosure import exactly
 from accounting.base.validation import whole
 from paramsearch.cli import options
-from paramsearch.cli.output import check_writable, print_json, progress
+from paramsearch.cli.output import check_writable, print_json, progress, write
 from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def compare(
     if plot is not None:
         _draw(plot, problem, rows)
     if as_json:
-        print_json(rows)
+        print_json({"mechanisms": rows})
     else:
-        print(_table(rows))
+        write(_table(rows))
 
 
 def _row(baseline: Baseline) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
         first, *numbers, last = line
         middle = [text.rjust(width) for text, width in zip(numbers, widths[1:-1], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *middle, last]))
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def _draw(path: Path, problem: Problem, rows: Sequence[dict[str, Any]]) -> None:

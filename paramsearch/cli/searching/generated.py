@@ -13,7 +13,7 @@ import typer
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import AccountingError, InvalidParameter
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.output import Fact, check_destination, note, progress, show
+from paramsearch.cli.output import Fact, check_destination, note, progress, show, write
 
 if TYPE_CHECKING:
     from accounting.base.progress import Progress
@@ -62,7 +62,7 @@ def deliver(made: Generated, output: Path | None, about: Iterable[Fact], *, as_j
     if output is not None and not made.kept:
         save(made.file, output)
     if as_json:
-        print(dumps(made.file), end="")
+        write(dumps(made.file))
     else:
         show(about)
     if made.interrupted:

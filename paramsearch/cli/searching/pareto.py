@@ -13,7 +13,7 @@ from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.output import check_writable, print_json, progress
+from paramsearch.cli.output import check_writable, print_json, progress, write
 from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ def pareto(
     if plot is not None:
         _draw(plot, files)
     if as_json:
-        print_json(rows)
+        print_json({"points": rows, "interrupted": interrupted})
     else:
-        print("fraction      RMSE  over central  noise messages  messages per user")
+        write("fraction      RMSE  over central  noise messages  messages per user\n")
         for row in rows:
-            print(
+            write(
                 f"{row['central_fraction']:8.3g}  {row['rmse']:8.5g}  "
                 f"{row['rmse_over_central']:12.4g}  {row['noise_messages']:14,.1f}  "
-                f"{row['messages_per_user']:17.8g}"
+                f"{row['messages_per_user']:17.8g}\n"
             )
     if interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)

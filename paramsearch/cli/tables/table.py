@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -59,7 +58,6 @@ def table(
     begun = time.monotonic()
     pool: Pool = LocalPool(workers) if scheduler is None else DaskPool(scheduler)
     with (
-        _signals_as_interrupts(),
         closing(pool),
         closing(Folder(output, problems)) as folder,
         _progress(folder) as (report, say),
@@ -77,21 +75,6 @@ def table(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if summary.failures:
         raise typer.Exit(ExitCode.UNDECIDED)
-
-
-@contextmanager
-def _signals_as_interrupts() -> Iterator[None]:
-    """The signals of batch systems and closed terminals end a run in order, as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    usual = {kind: signal.signal(kind, interrupt) for kind in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for kind, handler in usual.items():
-            signal.signal(kind, handler)
 
 
 def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:

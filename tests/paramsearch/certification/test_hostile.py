@@ -225,9 +225,14 @@ def test_an_answer_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
     path = written(tmp_path)
     with open("/dev/full", "w") as full:
         assert command("audit", path, stdout=full).returncode == 2
+
+
+def test_a_closed_pipe_does_not_change_a_verdict(tmp_path: Path) -> None:
+    path = written(tmp_path)
     read_end, write_end = os.pipe()
     os.close(read_end)
-    assert command("audit", path, stdout=write_end).returncode == 2
+    assert command("audit", path, stdout=write_end).returncode == 0
+    assert command("audit", path, "--delta", "1e-30", stdout=write_end).returncode == 1
     os.close(write_end)
 
 

@@ -236,6 +236,6 @@ def test_a_run_that_is_told_to_end_leaves_an_index(tmp_path: Path) -> None:
         time.sleep(0.05)
     running.send_signal(signal.SIGTERM)
     _, errors = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.returncode == 143
     assert "Traceback" not in errors
     assert len(index.read(tmp_path / "t" / "index.parquet")) >= 12

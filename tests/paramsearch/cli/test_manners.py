@@ -1,0 +1,143 @@
+"""Manners of the command line: JSON whatever happens, closed pipes, signals, numbers, names."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from places import EXAMPLES
+from program import command, run
+
+from paramsearch.cli.options import whole_number
+
+EXAMPLE = str(EXAMPLES / "sum_to_2.json")
+PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("audit", "missing.json"), "InvalidConfiguration"),
+        (("audit",), "UsageError"),
+        (("profile", EXAMPLE, "--bogus"), "UsageError"),
+        (("profile", EXAMPLE, "--eps", "-1"), "InvalidParameter"),
+        (("certify", EXAMPLE, "--delta", "1e-9"), "Violated"),
+        (("lookup", "--n", "0.5", *PROBLEM[2:]), "UsageError"),
+        (("lookup", *PROBLEM, "--max-rmse", "0.001"), "InvalidParameter"),
+        (("randomize", EXAMPLE, "--value", "1"), "InvalidConfiguration"),
+        (("compare", "--n", "1", *PROBLEM[2:]), "InvalidParameter"),
+        (("generate", *PROBLEM, "--central-fraction", "2"), "InvalidParameter"),
+        (("generate-real", *PROBLEM[:6]), "InvalidParameter"),
+        (("table", "missing.toml", "-o", "table"), "InvalidConfiguration"),
+        (("explore", "missing", "-o", "page.html"), "InvalidConfiguration"),
+    ],
+)
+def test_a_failure_is_one_json_object_with_its_exit_code(
+    arguments: tuple[str, ...], kind: str
+) -> None:
+    done = run(*arguments, "--json")
+    (line,) = done.stdout.splitlines()
+    error = json.loads(line)["error"]
+    assert error["kind"] == kind
+    assert error["exit_code"] == done.returncode != 0
+    assert error["message"]
+    assert error["message"][:60] in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "5"),
+        ("pareto", *PROBLEM, "--fraction", "0.9", "--tries", "1"),
+        ("lookup", *PROBLEM),
+        ("audit", EXAMPLE),
+        ("profile", EXAMPLE),
+    ],
+)
+def test_an_answer_is_one_json_object(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert isinstance(json.loads(line), dict)
+
+
+@pytest.mark.parametrize(("delta", "code"), [("1e-6", 0), ("1e-7", 1)])
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_a_reader_that_leaves_does_not_change_the_verdict(
+    delta: str, code: int, reader: str
+) -> None:
+    words = " ".join(f"'{word}'" for word in command("audit", EXAMPLE, "--delta", delta))
+    done = subprocess.run(
+        ["bash", "-c", f"{words} | {reader}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stderr == ""
+
+
+def test_help_for_a_reader_that_leaves_is_no_violation() -> None:
+    words = " ".join(f"'{word}'" for word in command("--help"))
+    piped = ["bash", "-c", f"{words} | true; exit ${{PIPESTATUS[0]}}"]
+    assert subprocess.run(piped, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("kind", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_search_and_keeps_its_file(
+    tmp_path: Path, kind: signal.Signals, code: int
+) -> None:
+    file = tmp_path / "file.json"
+    wanted = ("--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "24", "--cold")
+    first = run("generate", *wanted, "--tries", "1", "--tier", "fast", "-o", file)  # compiles
+    assert first.returncode == 0
+    file.unlink()
+    running = subprocess.Popen(
+        command("generate", *wanted, "--tries", "500", "--tier", "fast", "-o", file),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(20)  # until stage 1 has passed the first families on
+    running.send_signal(kind)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == code
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    done = run("audit", str(file), "--tier", "fast", "--json")
+    assert json.loads(done.stdout)["verdict"] == "certified"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1000000", 10**6), ("1e6", 10**6), ("1_000", 1000), ("2.5e3", 2500), ("-3", -3), ("7.0", 7)],
+)
+def test_whole_numbers(text: str, value: int) -> None:
+    assert whole_number(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "1.5", "1e-3", "nan", "inf", "1/2", "1e99999999", "1e-99999999", "9" * 50]
+)
+def test_what_is_no_whole_number_is_refused_at_once(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="not a whole number"):
+        whole_number(text)
+
+
+def test_errors_name_the_option_as_it_was_typed() -> None:
+    done = run("lookup", "--n", "1e6", "--eps", "1", "--delta", "1e-6", "--max-value", "0")
+    assert done.stderr == "error: --max-value = 0 must be at least 1\n"
+    done = run("generate", *PROBLEM[:4], "--delta", "7", *PROBLEM[6:], "-o", "x.json")
+    assert "--delta = 7.0" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("-h",), ("audit", "-h")])
+def test_short_help(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
