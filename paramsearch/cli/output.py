@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from accounting.base.errors import InvalidParameter
-from accounting.base.progress import Progress, silent
+from accounting.base.progress import Progress
 
 Fact = tuple[str, str] | tuple[str, str, str]
 """A label, a text, and optionally a style."""
 
 
+_SECONDS_PER_LINE = 30.0
+"""Time between two lines of progress where stderr is not a terminal."""
 _answered = False
 """Whether an answer was printed."""
 
@@ -78,20 +81,51 @@ def print_json(answer: dict[str, Any]) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Progress]:
-    """Show a spinner with the latest report; nothing if stderr is not a terminal."""
+    """Report on stderr: a spinner with the latest report, or a line now and then if stderr is not a
+    terminal."""
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console, begun = Console(stderr=True), time.monotonic()
     if not console.is_terminal:
-        yield silent
+        yield _lines(what, begun)
         return
-    with console.status(what) as status:
-        yield lambda text: status.update(f"{what}: {text}")
+    spinner = "dots" if console.encoding.lower().startswith("utf") else "line"
+    with console.status(what, spinner=spinner) as status:
+        yield lambda text: status.update(f"{what}: {text}, {elapsed(time.monotonic() - begun)}")
+
+
+def _lines(what: str, begun: float) -> Progress:
+    """Prints a report as a line if the latest line is old enough."""
+    latest = begun
+
+    def report(text: str) -> None:
+        nonlocal latest
+        now = time.monotonic()
+        if now - latest >= _SECONDS_PER_LINE:
+            latest = now
+            note(f"{what}: {text}, {elapsed(now - begun)}")
+
+    return report
+
+
+def elapsed(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> elapsed(9.7), elapsed(100), elapsed(7300)
+    ('9 s', '1m40', '2h01')
+    """
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}"
+    return f"{whole // 3600}h{whole % 3600 // 60:02}"
 
 
 def note(text: str) -> None:
     """One line on stderr that stays, also where that is not a terminal."""
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # a closed stderr is no reason to stop
+        print(text, file=sys.stderr, flush=True)
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
@@ -107,6 +141,15 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
         raise InvalidParameter(f"{option} {path}: this is not a regular file")
     if not os.access(path.parent, os.W_OK):
         raise InvalidParameter(f"{option} {path}: the folder {path.parent} cannot be written to")
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder for output that cannot be made."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise InvalidParameter(f"--output {path}: this is not a folder")
+    parent = next(folder for folder in (path, *path.absolute().parents) if os.path.exists(folder))
+    if not os.path.isdir(parent) or not os.access(parent, os.W_OK):
+        raise InvalidParameter(f"--output {path}: the folder {parent} cannot be written to")
 
 
 def check_destination(output: Path | None, as_json: bool) -> None:

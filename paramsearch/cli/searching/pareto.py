@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accounting.base.enclosure import exactly
-from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.output import check_writable, print_json, progress, write
+from paramsearch.cli.output import check_folder, check_writable, print_json, progress, write
 from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
 
 if TYPE_CHECKING:
@@ -52,10 +51,12 @@ def pareto(
     fractions = sorted(set(fraction or _FRACTIONS))
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)
-    if output is not None and not output.is_dir():
-        raise InvalidParameter(f"--output {output} is not a folder; make it first")
+    if output is not None:
+        check_folder(output)
     for share in fractions:
         by_fraction(share, eps)  # refuses a bad one before any work is done
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
     files: list[ParameterFile] = []
     interrupted = False
     for i, share in enumerate(fractions):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,7 @@ from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import whole
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
-from paramsearch.cli.output import Fact, print_json, show
+from paramsearch.cli.output import Fact, note, print_json, show
 
 if TYPE_CHECKING:
     from paramsearch.filling.filler import Event, Summary
@@ -108,7 +107,7 @@ def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callabl
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda event: _log(_line(event)), _log
+        yield lambda event: note(_line(event)), note
         return
     columns = (
         TextColumn("table"),
@@ -130,11 +129,6 @@ def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callabl
             )
 
         yield report, bar.console.print
-
-
-def _log(line: str) -> None:
-    with suppress(OSError):  # a closed stderr is no reason to stop
-        print(line, file=sys.stderr, flush=True)
 
 
 def _line(event: Event) -> str:

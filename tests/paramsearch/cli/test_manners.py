@@ -13,6 +13,7 @@ import typer
 from places import EXAMPLES
 from program import command, run
 
+from paramsearch.cli import output
 from paramsearch.cli.options import whole_number
 
 EXAMPLE = str(EXAMPLES / "sum_to_2.json")
@@ -141,3 +142,27 @@ def test_short_help(arguments: tuple[str, ...]) -> None:
     done = run(*arguments)
     assert done.returncode == 0
     assert "Usage" in done.stdout
+
+
+def test_progress_off_a_terminal_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 1.0, 31.0, 32.0, 100.0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
+    with output.progress("generate") as say:
+        for text in ("a", "b", "c", "d"):
+            say(text)
+    assert capsys.readouterr().err == "generate: b, 31 s\ngenerate: d, 1m40\n"
+
+
+def test_pareto_makes_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "front"
+    arguments = ("pareto", *PROBLEM, "--fraction", "0.9", "--tries", "1")
+    done = run(*arguments, "-o", folder)
+    assert done.returncode == 0, done.stderr
+    assert len(list(folder.iterdir())) == 1
+    (tmp_path / "file").write_text("")
+    for wrong in (tmp_path / "file", tmp_path / "file" / "below"):
+        done = run(*arguments, "-o", wrong)
+        assert done.returncode == 2
+        assert "not a folder" in done.stderr or "cannot be written" in done.stderr
