@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from accounting.base.errors import InvalidParameter
-from accounting.base.validation import one_of, whole
+from accounting.base.validation import one_of, real, whole
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES, Tier
 
@@ -29,6 +29,21 @@ MOST_SAME_RELEASES = 1_000_000
 """Largest number of releases in which a user makes the same change."""
 
 
+def error_ratio(value: float) -> float:
+    """An error in units of that of the central mechanism.
+
+    Raises:
+        InvalidParameter: If it is not larger than 1: the atoms need a part of eps.
+    """
+    ratio = real("max error ratio", value)
+    if not 1 < ratio < math.inf:
+        raise InvalidParameter(
+            f"max error ratio = {ratio:g} must be larger than 1: no noise is smaller than that of "
+            "the central mechanism"
+        )
+    return ratio
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request(Problem):
     """A problem to generate parameters for, and how; checked on construction.
@@ -37,8 +52,9 @@ class Request(Problem):
         n, eps, delta, max_value, dimension, releases, same_change, honest: The problem; see
             ``Problem``.
         central_fraction: eps of the central noise as a fraction of the largest possible one; 0.9 if
-            neither this nor ``max_rmse`` is given.
+            no error is given.
         max_rmse: Largest root mean square error of the sum, instead of ``central_fraction``.
+        max_error_ratio: The same, in units of the error of the central mechanism.
         objective: What to minimize.
         method: Where the parameters come from.
         seed: Seed of the search.
@@ -62,6 +78,7 @@ class Request(Problem):
 
     central_fraction: float | None = None
     max_rmse: float | None = None
+    max_error_ratio: float | None = None
     objective: Objective = "messages"
     method: Method = "search"
     seed: int = 0
@@ -92,7 +109,12 @@ class Request(Problem):
         one_of("objective", self.objective, get_args(Objective))
         one_of("method", self.method, get_args(Method))
         one_of("tier", self.tier, get_args(Tier))
-        if self.central_fraction is not None and self.max_rmse is not None:
-            raise InvalidParameter("give either a central fraction or a max rmse, not both")
+        errors = (self.central_fraction, self.max_rmse, self.max_error_ratio)
+        if sum(error is not None for error in errors) > 1:
+            raise InvalidParameter(
+                "give one of central fraction, max rmse and max error ratio, not several"
+            )
+        if self.max_error_ratio is not None:
+            error_ratio(self.max_error_ratio)
         if self.dimension > 1 and self.method != "search":
             raise InvalidParameter(f"method = {self.method!r} is for integers, not for vectors")

@@ -136,11 +136,12 @@ def prove(
     others = np.delete(fast.upper, doubtful)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
     enclosure = Enclosure(found.enclosure.lower, upper)
-    compared = {m: n for m, n in fast.proof.covered.items() if m == COMPARISON}
+    compared = len(np.setdiff1d(fast.compared, doubtful))
+    by_comparison = {COMPARISON: compared} if compared else {}
     return replace(
         found,
         enclosure=enclosure,
-        covered={**found.covered, FAST: len(others) - sum(compared.values()), **compared},
+        covered={**found.covered, FAST: len(others) - compared, **by_comparison},
         met=found.met and upper - enclosure.lower <= gap * upper,
     )
 

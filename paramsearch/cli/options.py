@@ -51,6 +51,10 @@ CentralFraction = Annotated[
         "of eps / 2 for vectors, and of less for several releases. [0.9]"
     ),
 ]
+MaxErrorRatio = Annotated[
+    float | None,
+    typer.Option(help="Allow this error, in units of that of the central mechanism, such as 1.5."),
+]
 Objective = Annotated[ObjectiveName, typer.Option(help="What to minimize: messages or bits.")]
 Method = Annotated[
     MethodName,

@@ -9,6 +9,7 @@ from typing import Any
 from accounting.base.enclosure import at_least, at_most
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
+from accounting.model.costs import central_rmse, largest_central
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import finish
@@ -153,16 +154,19 @@ def _target(request: Request) -> Target:
     """The target of the search; choosing its central noise may take small searches."""
     # a value that moves to another coordinate is two changes at once
     changes = request.releases * request.changed_coordinates
-    largest = central_noise.largest_central(
+    largest = largest_central(
         eps=request.eps, delta=request.delta, max_value=request.max_value, changes=changes
     )
     wanted = request.central_fraction
     fraction = DEFAULT_CENTRAL_FRACTION if wanted is None else wanted
     eps_central = central_noise.by_fraction(fraction, largest)
     target = Target(request.problem, eps_central, request.objective)
-    if request.max_rmse is None:
+    max_rmse = request.max_rmse
+    if request.max_error_ratio is not None:
+        max_rmse = request.max_error_ratio * central_rmse(request)
+    if max_rmse is None:
         return target
-    least = central_noise.by_rmse(request.max_rmse, request.max_value, largest, request.honest)
+    least = central_noise.by_rmse(max_rmse, request.max_value, largest, request.honest)
     return replace(target, eps_central=_cheapest_central(target, least, largest))
 
 

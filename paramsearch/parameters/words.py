@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from accounting.base.enclosure import exactly
+from accounting.model.costs import central_rmse
+from accounting.model.problem import Problem
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -41,7 +43,26 @@ def file_claim_in_words(file: ParameterFile) -> str:
 def error_of(file: ParameterFile) -> str:
     """The error of a file, in words."""
     what = "the sum" if file.dimension == 1 else "each coordinate"
+    whole = "at eps" if file.problem.releases == 1 else "for as many releases"
     return (
-        f"RMSE {file.error.rmse:.6g} of {what}, {file.error.rmse_over_central:.4g} times the "
-        "central one at eps"
+        f"RMSE {file.error.rmse:.6g} of {what}, {error_over_central(file):.4g} times the "
+        f"central one {whole}"
     )
+
+
+def error_over_central(file: ParameterFile) -> float:
+    """The error in units of that of the central mechanism for the same releases; the file itself
+    compares with a single release at its eps."""
+    if file.problem.releases == 1:
+        return file.error.rmse_over_central
+    known = file.problem
+    problem = Problem(
+        n=known.n,
+        eps=known.eps,
+        delta=known.delta,
+        max_value=known.max_value,
+        dimension=file.dimension,
+        releases=known.releases,
+        same_change=known.same_change,
+    )
+    return file.error.rmse / central_rmse(problem)

@@ -12,6 +12,7 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import discrete_laplace_deviation, noise_messages
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import AtomNoise, CentralNoise
+from paramsearch.parameters.words import error_over_central
 from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,
@@ -49,8 +50,12 @@ def cost_section(document: Document) -> Html:
             against = " times the RMSE of the discrete Laplace mechanism at ε = "
             if document.dimension > 1:
                 against = against.replace("mechanism", "mechanism for two coordinates")
-            ratio = number(error.rmse_over_central, 5)
-            rows += [("Against central", join([ratio, against, number(document.problem.eps)]))]
+            ratio = number(error_over_central(document), 5)
+            several = document.problem.releases > 1
+            ending = " for as many releases together" if several else ""
+            rows += [
+                ("Against central", join([ratio, against, number(document.problem.eps), ending]))
+            ]
         return section("cost", "Cost and error", facts(rows), expected)
     noise = document.dimension * _messages(document)
     rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]

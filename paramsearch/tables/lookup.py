@@ -18,10 +18,11 @@ from typing import get_args
 from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import one_of, positive
+from accounting.model.costs import central_rmse
 from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, load
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Objective, Request
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Objective, Request, error_ratio
 from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row
 
@@ -33,6 +34,9 @@ _WEIGHT = 4.0
 the distance of two problems; rule of thumb."""
 _LESS_ERROR = 0.999
 """Ratio of errors from which on one counts as smaller."""
+_USUAL_RATIO = 1.15
+"""Error in units of that of the central mechanism that is allowed if no other is asked for; files
+of the default central fraction have about 1.11."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ class Query(Problem):
     """A problem to find a file for, with the allowed error and what should be cheap.
 
     Args:
-        max_rmse: Largest root mean square error of the sum; by default any error is allowed.
+        max_rmse: Largest root mean square error of the sum.
+        max_error_ratio: The same, in units of the error of the central mechanism.  If neither is
+            given, about 1.11 as in ``Request``, or the least that the table has.
         objective: Whether the number of messages or the number of bits should be small.
 
     The other arguments are those of ``Problem``.
@@ -76,6 +82,7 @@ class Query(Problem):
     """
 
     max_rmse: float | None = None
+    max_error_ratio: float | None = None
     objective: Objective = "messages"
 
     def __post_init__(self) -> None:
@@ -88,6 +95,10 @@ class Query(Problem):
                 )
         if self.max_rmse is not None:
             object.__setattr__(self, "max_rmse", positive("max rmse", self.max_rmse))
+            if self.max_error_ratio is not None:
+                raise InvalidParameter("give either a max rmse or a max error ratio, not both")
+        if self.max_error_ratio is not None:
+            error_ratio(self.max_error_ratio)
         one_of("objective", self.objective, get_args(Objective))
 
     def requirements(self) -> Iterator[Requirement]:
@@ -105,6 +116,15 @@ class Query(Problem):
         if self.max_rmse is not None:
             asked = f"max rmse = {self.max_rmse}"
             yield Requirement("rmse", self.max_rmse, asked=asked, extreme="smallest RMSE")
+        if self.max_error_ratio is not None:
+            asked = f"max error ratio = {self.max_error_ratio}"
+            bound = self.max_error_ratio * self.central_rmse
+            yield Requirement("rmse", bound, asked=asked, extreme="smallest RMSE")
+
+    @property
+    def central_rmse(self) -> float:
+        """The error of the central mechanism at this eps."""
+        return central_rmse(self)
 
     def served_by(self, row: Row) -> bool:
         """Whether the file of a row has at least this privacy and at most this error."""
@@ -114,7 +134,7 @@ class Query(Problem):
         """The command that makes a file for exactly this problem.
 
         Args:
-            central_fraction: What the command allows as error if there is no ``max_rmse``.
+            central_fraction: What the command allows as error if the query does not say.
 
         Returns:
             The command without an output file; None if no search accepts the numbers.
@@ -126,6 +146,8 @@ class Query(Problem):
         error = f"--central-fraction {exactly(central_fraction)}"
         if self.max_rmse is not None:
             error = f"--max-rmse {exactly(self.max_rmse)}"
+        if self.max_error_ratio is not None:
+            error = f"--max-error-ratio {exactly(self.max_error_ratio)}"
         return (
             f"paramsearch generate --n {self.n} --eps {exactly(self.eps)} "
             f"--delta {exactly(self.delta)} --max-value {self.max_value} {error}"
@@ -142,10 +164,14 @@ class Found:
         query: The request.
         row: The row of the cheapest file that serves, for the requested number of users.
         others: Rows of more expensive files, each with less error than all before it.
+        cheaper: Rows of cheaper files, each with less error than all before it, but more than is
+            usual; none if the query says how much error to allow.
 
     >>> found = Table.open().lookup(Query(n=100_000, eps=1.1, delta=1e-6, max_value=5))
     >>> found
-    <Found files/5-1-1e-06-0.1.json: 1,033.7 noise messages, RMSE 70.7095; 2 others with less error>
+    <Found files/5-1-1e-06-0.9.json: 5,479.7 noise messages, RMSE 7.84615; 0 others with less error>
+    >>> len(found.cheaper)
+    2
     >>> found.exact, found.file.problem.n
     (False, 100000)
     """
@@ -154,6 +180,12 @@ class Found:
     query: Query
     row: Row
     others: tuple[Row, ...]
+    cheaper: tuple[Row, ...] = ()
+
+    @property
+    def error_ratio(self) -> float:
+        """The error in units of that of the central mechanism at the requested eps."""
+        return self.row.rmse / self.query.central_rmse
 
     def __repr__(self) -> str:
         return (
@@ -226,20 +258,22 @@ class Table:
             query: The request.
 
         Returns:
-            The row of the file, and those of more expensive ones with less error.
+            The row of the file, those of more expensive ones with less error, and of cheaper ones.
 
         Raises:
             InvalidParameter: If no file serves; the message has a command that makes one.
         """
         rows = [row.for_users(query.n) for row in self._serving(query)]
         rows.sort(key=lambda row: (row.cost(query.objective), row.rmse))
-        best, others = rows[0], []
-        error = best.rmse
+        front: list[Row] = []  # each more expensive than those before it, with less error
         for row in rows:
-            if row.rmse < error * _LESS_ERROR:
-                others.append(row)
-                error = row.rmse
-        return Found(self, query, best, tuple(others))
+            if not front or row.rmse < front[-1].rmse * _LESS_ERROR:
+                front.append(row)
+        best = 0
+        if query.max_rmse is None and query.max_error_ratio is None:
+            usual = max(_USUAL_RATIO * query.central_rmse, front[-1].rmse)
+            best = next(i for i, row in enumerate(front) if row.rmse <= usual)
+        return Found(self, query, front[best], tuple(front[best + 1 :]), tuple(front[:best]))
 
     def _serving(self, query: Query) -> Sequence[Row]:
         """All rows that meet the requirements; an error names the first one that none meets."""

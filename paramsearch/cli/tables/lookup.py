@@ -16,10 +16,10 @@ from paramsearch.cli.output import Fact, check_writable, print_json, show
 if TYPE_CHECKING:
     from paramsearch.tables.lookup import Found
 
-_ASKED = ("n", "eps", "delta", "max_value", "max_rmse", "objective")
+_ASKED = ("n", "eps", "delta", "max_value", "max_rmse", "max_error_ratio", "objective")
 """What a request can say; files of tables are for one release of numbers."""
 _SHOWN = 4
-"""Number of more expensive files with less error that are mentioned."""
+"""Number of files with less error, and of cheaper ones, that are mentioned."""
 
 
 def lookup(
@@ -31,6 +31,7 @@ def lookup(
     max_rmse: Annotated[
         float | None, typer.Option(help="Allow at most this error of the sum.")
     ] = None,
+    max_error_ratio: options.MaxErrorRatio = None,
     objective: options.Objective = "messages",
     output: options.Output = None,
     as_json: options.AsJson = False,
@@ -43,7 +44,13 @@ def lookup(
     from paramsearch.tables.lookup import Query, Table
 
     query = Query(
-        n=n, eps=eps, delta=delta, max_value=max_value, max_rmse=max_rmse, objective=objective
+        n=n,
+        eps=eps,
+        delta=delta,
+        max_value=max_value,
+        max_rmse=max_rmse,
+        max_error_ratio=max_error_ratio,
+        objective=objective,
     )
     if output is not None:
         check_writable(output, "--output")
@@ -65,7 +72,9 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
         "output": None if output is None else str(output),
         "sha256": found.file.sha256,
         "found": {key: value for key, value in asdict(found.row).items() if key != "sha256"},
+        "error_ratio": found.error_ratio,
         "less_error": [asdict(row) for row in found.others],
+        "cheaper": [asdict(row) for row in found.cheaper],
         "generate": found.command(),
     }
 
@@ -81,12 +90,18 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
         f"{row.noise_messages:,.1f} noise messages in all; {row.messages_per_user:.6g} messages "
         f"and {row.bits_per_user:.6g} bits per user (n = {row.n:,})",
     )
-    yield "error", f"RMSE {row.rmse:.6g} of the sum"
-    for other in found.others[:_SHOWN]:
-        yield (
-            "less error",
-            f"--max-rmse {at_most(other.rmse)}: {other.noise_messages:,.1f} noise messages",
-        )
+    yield (
+        "error",
+        f"RMSE {row.rmse:.6g} of the sum, {found.error_ratio:.4g} times the central one at eps",
+    )
+    for label, others in (("less error", found.others), ("cheaper", found.cheaper[::-1])):
+        for other in others[:_SHOWN]:
+            ratio = other.rmse / found.query.central_rmse
+            yield (
+                label,
+                f"--max-rmse {at_most(other.rmse)}: {other.noise_messages:,.1f} noise messages, "
+                f"{ratio:.4g} times the central error",
+            )
     if not found.exact and (command := found.command()) is not None:
         yield "exact file", f"{command} -o FILE"
     yield "from", str(found.table.path / row.file)

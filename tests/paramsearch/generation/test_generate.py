@@ -21,6 +21,7 @@ from accounting.proof.directed_rounding import configuration
 from paramsearch import Request, audit, generate, load, save, uncertified
 from paramsearch.generation.real_values import RealTarget
 from paramsearch.parameters.assembly import reassembled
+from paramsearch.parameters.words import error_of, error_over_central
 
 PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6")
 
@@ -246,3 +247,26 @@ def test_the_rounding_meets_its_error() -> None:
         ).coarsest()
     with pytest.raises(InvalidParameter, match="either zeta or max rmse"):
         RealTarget.of(Problem(n=10, eps=1.0, delta=1e-6, max_value=1), zeta=None, max_rmse=None)
+
+
+@pytest.mark.parametrize("ratio", [1.05, 2.0])
+def test_an_error_in_units_of_the_central_one(ratio: float) -> None:
+    request = Request(n=1000, eps=1.0, delta=1e-6, max_value=2, max_error_ratio=ratio, tries=1)
+    found = generate(request).file
+    assert found.error.rmse_over_central <= ratio
+    assert found.error.rmse_over_central >= 0.7 * ratio  # not far below what is allowed
+
+
+def test_several_releases_are_compared_with_the_central_mechanism_for_as_many() -> None:
+    request = Request(n=1000, eps=1.0, delta=1e-6, max_value=1, releases=10, tries=1)
+    file = generate(request).file
+    ratio = error_over_central(file)
+    assert 1 < ratio < 1.2  # a fraction of 0.9
+    assert file.error.rmse_over_central > 5  # one release at the same eps: what the format says
+    assert f"{ratio:.4g} times the central one for as many releases" in error_of(file)
+
+
+def test_only_one_error_may_be_given() -> None:
+    for other in ({"max_rmse": 3.0}, {"central_fraction": 0.5}):
+        with pytest.raises(InvalidParameter, match="not several"):
+            Request(n=10, eps=1.0, delta=1e-6, max_value=2, max_error_ratio=2.0, **other)  # type: ignore[arg-type]  # one of them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from fractions import Fraction
@@ -84,7 +85,18 @@ def test_the_cheapest_of_all_that_serve(
             some.lookup(Query(**asked))  # type: ignore[arg-type]  # hypothesis draws the objective
         return
     found = some.lookup(Query(**asked))  # type: ignore[arg-type]  # as above
-    assert cost(found.row) == min(map(cost, serving))
+    if max_rmse is None:  # about 1.11 times the central error, or the least that there is
+        central = 1 / (math.sqrt(2) * math.sinh(eps / (2 * max_value)))
+        limit = max(1.15 * central, 1.002 * min(row.rmse for row in serving))
+        usual = [row for row in serving if row.rmse <= limit]
+        assert cost(found.row) <= min(map(cost, usual))
+        assert found.row.rmse <= limit
+        assert all(cost(row) <= cost(found.row) for row in found.cheaper)
+        assert all(row.rmse > found.row.rmse for row in found.cheaper)
+        assert {row.file for row in found.cheaper} <= {row.file for row in serving}
+    else:
+        assert cost(found.row) == min(map(cost, serving))
+        assert found.cheaper == ()
     assert found.row.n == n
     errors = [found.row.rmse, *(row.rmse for row in found.others)]
     assert errors == sorted(errors, reverse=True)
@@ -120,12 +132,12 @@ def test_an_exact_request_and_a_stricter_file(some: Table) -> None:
     stricter = some.lookup(Query(n=1000, eps=1.9, delta=2e-6, max_value=4, max_rmse=8))
     assert not stricter.exact
     assert stricter.row.file == "files/5-1-1e-06-0.9.json"
-    cheap = some.lookup(Query(n=1000, eps=1.9, delta=2e-6, max_value=4))
+    cheap = some.lookup(Query(n=1000, eps=1.9, delta=2e-6, max_value=4, max_error_ratio=6))
     assert cheap.row.file == "files/5-1-1e-06-0.5.json"
     assert [row.file for row in cheap.others][:1] == ["files/5-1-1e-06-0.9.json"]
     wanted = "paramsearch generate --n 1000 --eps 1.9 --delta 2e-06 --max-value 4"
     assert stricter.command() == f"{wanted} --max-rmse 8"
-    assert cheap.command() == f"{wanted} --central-fraction 0.5"
+    assert cheap.command() == f"{wanted} --max-error-ratio 6"
     bits = some.lookup(Query(n=1000, eps=1.9, delta=2e-6, max_value=4, objective="bits"))
     assert str(bits.command()).endswith("--objective bits")
     assert some.lookup(Query(n=1000, eps=500.0, delta=2e-6, max_value=4)).command() is None
@@ -230,7 +242,7 @@ def test_the_command(place: Path, tmp_path: Path) -> None:
     done = run("lookup", place, *asked, "-o", target)
     assert done.returncode == 0, done.stderr
     assert "stricter than asked: eps 1 for 1.2" in done.stdout
-    assert "less error" in done.stdout
+    assert "cheaper" in done.stdout
     file = load(target)
     assert file.problem.n == 5000
     assert file.certificate is not None
@@ -342,3 +354,28 @@ def test_what_is_shown_of_a_table_is_one_short_line() -> None:
 def test_a_table_serves_no_other_kind_of_problem(other: dict[str, float]) -> None:
     with pytest.raises(InvalidParameter, match=next(iter(other))):
         Query(n=1000, eps=1.0, delta=1e-6, max_value=5, **other)  # type: ignore[arg-type]  # one of them
+
+
+def test_no_error_bound_means_the_usual_error() -> None:
+    """Not ten times the central error for a few messages less."""
+    found = Table.open().lookup(Query(n=10**6, eps=1.0, delta=1e-6, max_value=5))
+    assert found.row.file == "files/5-1-1e-06-0.9.json"
+    assert 1.1 < found.error_ratio < 1.12
+    assert found.cheaper[0].noise_messages < found.row.noise_messages
+    done = run("lookup", "--n", "1e6", "--eps", "1", "--delta", "1e-6", "--max-value", "5")
+    assert "1.111 times the central one at eps" in done.stdout
+    assert "cheaper" in done.stdout
+
+
+def test_an_error_in_units_of_the_central_one() -> None:
+    table, problem = Table.open(), {"n": 10**6, "eps": 1.0, "delta": 1e-6, "max_value": 5}
+    loose = table.lookup(Query(**problem, max_error_ratio=2.5))  # type: ignore[arg-type]  # mixed
+    assert loose.error_ratio <= 2.5
+    assert loose.row.file == "files/5-1-1e-06-0.5.json"
+    with pytest.raises(InvalidParameter, match=r"--max-error-ratio 1\.01"):
+        table.lookup(Query(**problem, max_error_ratio=1.01))  # type: ignore[arg-type]  # mixed
+    for wrong in (1.0, 0.5, float("nan"), float("inf"), -3.0):
+        with pytest.raises(InvalidParameter, match="max error ratio"):
+            Query(**problem, max_error_ratio=wrong)  # type: ignore[arg-type]  # mixed
+    with pytest.raises(InvalidParameter, match="not both"):
+        Query(**problem, max_error_ratio=2.0, max_rmse=9.0)  # type: ignore[arg-type]  # mixed
