@@ -40,8 +40,8 @@ class Effort:
 
 
 _EFFORTS = {
-    12: Effort(rounds=3, families=10, improved=4, patience=12, changes=150),
-    30: Effort(rounds=4, families=8, improved=3, patience=4, changes=30),
+    12: Effort(rounds=2, families=10, improved=3, patience=12, changes=100),
+    30: Effort(rounds=3, families=8, improved=3, patience=4, changes=30),
     64: Effort(rounds=3, families=3, improved=2, patience=3, changes=12),
     120: Effort(rounds=2, families=3, improved=1, patience=2, changes=4),
     240: Effort(rounds=2, families=2, improved=1, patience=1, changes=0),
