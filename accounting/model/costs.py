@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.model.problem import Problem
 
@@ -73,6 +71,8 @@ def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -
 
 def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
     """delta of the Discrete Laplace mechanism with eps* = ``central`` for all changes together."""
+    import numpy as np
+
     step = central / top
     q = math.exp(-step)
     weight = np.exp(-step * np.arange(top + 1)) * (1 - q) / (1 + q)

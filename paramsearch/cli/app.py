@@ -150,10 +150,11 @@ def _fail(
 
 
 def _as_typed(text: str) -> str:
-    """The text with options named as they were typed: --max-value for max_value."""
+    """The text of an error that begins with the name of an option, as it was typed: --max-value for
+    max_value."""
     for argument in sys.argv[1:]:
         option = argument.partition("=")[0]
         if option.startswith("--"):
             name = option[2:].replace("-", "[_ -]")
-            text = re.sub(rf"(?<![\w-]){name} = ", f"{option} = ", text)
+            text = re.sub(rf"^{name} = ", f"{option} = ", text)
     return text

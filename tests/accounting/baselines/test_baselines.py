@@ -208,7 +208,7 @@ def test_the_command() -> None:
     problem = ("--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "1")
     done = run("compare", *problem, "--tries", "1", "--json")
     assert done.returncode == 0, done.stderr
-    rows = {row["mechanism"]: row for row in json.loads(done.stdout)}
+    rows = {row["mechanism"]: row for row in json.loads(done.stdout)["mechanisms"]}
     assert (
         rows["correlated noise, ours"]["messages_per_user"]
         < rows["Ghazi et al. 2020"]["messages_per_user"]

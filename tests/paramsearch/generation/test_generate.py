@@ -128,12 +128,12 @@ def test_a_tiny_budget_still_gives_a_certified_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--max-value", "0"), "max value = 0 must be at least 1"),
+        (("--max-value", "0"), "--max-value = 0 must be at least 1"),
         (("--max-value", "9000"), "must be at most 8,192"),
         (("--max-value", "3", "--eps", "0"), "eps = 0.0 must be greater than 0"),
         (("--max-value", "3", "--delta", "1"), "delta"),
         (("--max-value", "3", "--central-fraction", "1"), "strictly between 0 and 1"),
-        (("--max-value", "3", "--central-fraction", "0.5", "--max-rmse", "9"), "not both"),
+        (("--max-value", "3", "--central-fraction", "0.5", "--max-rmse", "9"), "not several"),
         (("--max-value", "3", "--max-rmse", "1"), "out of reach"),
         (("--max-value", "3", "--objective", "joy"), "objective = 'joy'"),
         (("--max-value", "3", "--method", "magic"), "method = 'magic'"),
@@ -191,7 +191,7 @@ def test_the_front_is_a_front(tmp_path: Path) -> None:
         *("--plot", str(plot), "-o", str(tmp_path)),
     )
     assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)
+    rows = json.loads(done.stdout)["points"]
     assert [row["central_fraction"] for row in rows] == [0.5, 0.7, 0.9]
     errors = [row["rmse"] for row in rows]
     messages = [row["noise_messages"] for row in rows]
