@@ -86,7 +86,8 @@ def _library() -> Any:
         from cryptography.hazmat.primitives import serialization
     except ImportError as error:
         raise InvalidParameter(
-            "signatures need the package cryptography: pip install cryptography"
+            "signatures need the package cryptography: pip install 'paramsearch[sign]', or "
+            "'.[sign]' in a clone"
         ) from error
     return serialization
 

@@ -92,6 +92,13 @@ def _facts(outcome: SimulationResult) -> Iterator[Fact]:
 
     yield "simulated", f"{plan.users:,} users, {plan.runs:,} runs, path {plan.path}"
     yield "messages", f"per user {compared(outcome.messages, plan.users)}"
+    if plan.values != "largest":
+        promised = plan.file.cost.messages_per_user
+        yield (
+            "zeros",
+            f"the file's {promised:.8g} messages per user count one for every value, and a value "
+            "of 0 sends none",
+        )
     yield "bits", f"per user {outcome.bits_per_user:.8g}"
     mse = outcome.mse
     yield "error", f"RMSE {math.sqrt(mse.measured):.6g}, expected {math.sqrt(mse.expected):.6g}"

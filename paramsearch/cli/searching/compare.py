@@ -12,7 +12,8 @@ import typer
 from accounting.base.enclosure import exactly
 from accounting.base.validation import whole
 from paramsearch.cli import options
-from paramsearch.cli.output import check_writable, print_json, progress, write
+from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.output import check_writable, note, print_json, progress, write
 from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def compare(
     problem = Problem(n=n, eps=eps, delta=delta, max_value=max_value)
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)
+    interrupted = False
     with progress("compare") as say:
         file = shipped_file(
             max_value=max_value,
@@ -67,16 +69,20 @@ def compare(
                 central_fraction=central_fraction,
                 tries=tries,
             )
-            file = generate(request, progress=say).file
+            made = generate(request, progress=say)
+            file, interrupted = made.file, made.interrupted
         say("the other mechanisms")
         mechanisms = all_mechanisms(problem, file=file, central_fraction=central_fraction)
         rows = [_row(baseline) for baseline in mechanisms]
     if plot is not None:
         _draw(plot, problem, rows)
     if as_json:
-        print_json({"mechanisms": rows})
+        print_json({"mechanisms": rows, "interrupted": interrupted})
     else:
         write(_table(rows))
+    if interrupted:
+        note("the search for our noise was cut short: a longer one may send fewer messages")
+        raise typer.Exit(ExitCode.INTERRUPTED)
 
 
 def _row(baseline: Baseline) -> dict[str, Any]:
