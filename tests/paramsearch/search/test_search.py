@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import accounting
 from accounting import Family, InvalidParameter, Protocol
+from accounting.model.costs import largest_central
 from accounting.model.problem import Problem
 from paramsearch.generation.finish import calibrated, finish, pair_bounds
 from paramsearch.generation.optimality import prove_local_optimality
@@ -237,7 +238,7 @@ def test_bounds_of_a_subset_of_pairs() -> None:
 def test_the_central_noise_alone_fits(releases: int) -> None:
     """largest_central is (eps, delta/2)-DP for a change of the sum by max_value: direct sums."""
     eps, delta, top = 1.0, 1e-6, 3
-    largest = central.largest_central(eps=eps, delta=delta, max_value=top, changes=releases)
+    largest = largest_central(eps=eps, delta=delta, max_value=top, changes=releases)
     assert eps / releases <= largest <= eps
     step = largest / top
     k = np.arange(-6000, 6001)
