@@ -237,7 +237,7 @@ def _finished(
     request: Request, search: Search, best: Candidate, plan: TimePlan, *, interrupted: bool
 ) -> Generated:
     progress = search.progress
-    cut_short = search.budget.spent()
+    cut_short = search.budget.cut or search.budget.spent()
     settings: dict[str, Any] = {
         "method": request.method,
         "objective": request.objective,

@@ -24,13 +24,14 @@ from accounting.base.bisection import first_integer
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import positive, probability, real
-from accounting.model.costs import bits_per_message, discrete_laplace_variance
+from accounting.model.costs import bits_per_message, discrete_laplace_variance, noise_messages
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Search
+from paramsearch.search.paper_parameters import theorem
 from paramsearch.search.screened_family import Screened
 from paramsearch.search.target import Target
 
@@ -65,6 +66,15 @@ class Rounding:
         step = self.eps_central / self.max_value
         noise = discrete_laplace_variance(step)
         return n / (4 * self.max_value**2), noise / self.max_value**2
+
+
+@dataclass(frozen=True)
+class PaperRounding:
+    """What the paper takes: its max_value, and messages and bits per user by its theorem."""
+
+    max_value: int
+    messages: float
+    bits: float
 
 
 @dataclass(frozen=True)
@@ -156,7 +166,7 @@ class RealTarget:
         found = predicted(target, near, thorough=thorough, budget=budget)
         messages = found.messages
         if thorough:
-            messages *= _stage_2_per_stage_1(found)
+            messages *= _stage_2_per_stage_1(found, budget or Budget())
         return self._rounding(max_value, messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
@@ -170,6 +180,18 @@ class RealTarget:
         if zeta <= 0:
             raise InvalidParameter("the error is below that of the central Laplace mechanism")
         return math.ceil(self.problem.eps / 2 * math.sqrt(self.problem.n / zeta))
+
+    def of_the_paper(self) -> PaperRounding:
+        """The paper's rounding with the noise of its theorem.
+
+        Raises:
+            InvalidParameter: If the error is below that of the central Laplace mechanism.
+        """
+        top = self.paper_max_value()
+        target = Target(replace(self.problem, max_value=top), self.eps_central(top))
+        messages = 1 + noise_messages(target.step, theorem(target).atoms) / self.problem.n
+        # a sign and a value
+        return PaperRounding(top, messages, bits_per_message(2 * top) * messages)
 
     def choose(self, progress: Progress = silent, budget: Budget | None = None) -> Rounding:
         """The rounding with the fewest predicted bits per user.
@@ -209,12 +231,12 @@ class RealTarget:
             yield self._rounding(size, messages, near.draft)
 
 
-def _stage_2_per_stage_1(found: Screened) -> float:
+def _stage_2_per_stage_1(found: Screened, budget: Budget) -> float:
     """Messages of stage 2 over those that stage 1 predicts, for a family or, if it is large, for
     one of the same shape at a smaller max_value."""
     target = found.target
     if target.problem.max_value > _STAGE_2_UNTIL:
         target = target.at(_STAGE_2_UNTIL)
-        found = predicted(target, found.draft)
-    solved = Search(target, Budget()).solve_screened(found)
+        found = predicted(target, found.draft, budget=budget)
+    solved = Search(target, budget).solve_screened(found)
     return solved.solution.messages / found.messages

@@ -113,13 +113,22 @@ class Query(Problem):
         for name, bound in (("eps", self.eps), ("delta", self.delta)):
             asked = f"{name} = {exactly(bound)}"
             yield Requirement(name, bound, asked=asked, extreme=f"smallest {name}")
-        if self.max_rmse is not None:
+        if self.largest_rmse is not None:
             asked = f"max rmse = {self.max_rmse}"
-            yield Requirement("rmse", self.max_rmse, asked=asked, extreme="smallest RMSE")
+            if self.max_error_ratio is not None:
+                asked = f"max error ratio = {self.max_error_ratio}"
+            yield Requirement("rmse", self.largest_rmse, asked=asked, extreme="smallest RMSE")
+
+    @property
+    def largest_rmse(self) -> float | None:
+        """The error that is allowed, if the query says."""
         if self.max_error_ratio is not None:
-            asked = f"max error ratio = {self.max_error_ratio}"
-            bound = self.max_error_ratio * self.central_rmse
-            yield Requirement("rmse", bound, asked=asked, extreme="smallest RMSE")
+            return self.max_error_ratio * self.central_rmse
+        return self.max_rmse
+
+    def as_private(self, row: Row) -> bool:
+        """Whether the file of a row has at least this privacy, whatever its error is."""
+        return row.max_value >= self.max_value and row.eps <= self.eps and row.delta <= self.delta
 
     @property
     def central_rmse(self) -> float:
@@ -165,7 +174,7 @@ class Found:
         row: The row of the cheapest file that serves, for the requested number of users.
         others: Rows of more expensive files, each with less error than all before it.
         cheaper: Rows of cheaper files, each with less error than all before it, but more than is
-            usual; none if the query says how much error to allow.
+            allowed.
 
     >>> found = Table.open().lookup(Query(n=100_000, eps=1.1, delta=1e-6, max_value=5))
     >>> found
@@ -263,17 +272,17 @@ class Table:
         Raises:
             InvalidParameter: If no file serves; the message has a command that makes one.
         """
-        rows = [row.for_users(query.n) for row in self._serving(query)]
+        self._serving(query)  # refuses a query that no file serves
+        rows = [row.for_users(query.n) for row in self.rows if query.as_private(row)]
         rows.sort(key=lambda row: (row.cost(query.objective), row.rmse))
-        front: list[Row] = []  # each more expensive than those before it, with less error
-        for row in rows:
-            if not front or row.rmse < front[-1].rmse * _LESS_ERROR:
-                front.append(row)
-        best = 0
-        if query.max_rmse is None and query.max_error_ratio is None:
-            usual = max(_USUAL_RATIO * query.central_rmse, front[-1].rmse)
-            best = next(i for i, row in enumerate(front) if row.rmse <= usual)
-        return Found(self, query, front[best], tuple(front[best + 1 :]), tuple(front[:best]))
+        allowed = query.largest_rmse
+        if allowed is None:
+            least = min(row.rmse for row in rows)
+            allowed = max(_USUAL_RATIO * query.central_rmse, least)
+        best = next(i for i, row in enumerate(rows) if row.rmse <= allowed)
+        others = _less_and_less_error(rows[best + 1 :], rows[best].rmse)
+        cheaper = _less_and_less_error(rows[:best], math.inf)
+        return Found(self, query, rows[best], others, cheaper)
 
     def _serving(self, query: Query) -> Sequence[Row]:
         """All rows that meet the requirements; an error names the first one that none meets."""
@@ -344,6 +353,16 @@ class Table:
                 f"{path} has been altered: it does not satisfy its index entry"
             )
         return file
+
+
+def _less_and_less_error(rows: Sequence[Row], error: float) -> tuple[Row, ...]:
+    """The rows, in their order, with less error than all before them and than ``error``."""
+    found = []
+    for row in rows:
+        if row.rmse < error * _LESS_ERROR:
+            found.append(row)
+            error = row.rmse
+    return tuple(found)
 
 
 def shipped_folder() -> Path:

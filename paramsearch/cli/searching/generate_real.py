@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from accounting.base.errors import InvalidParameter, TooLarge
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_destination, progress
 from paramsearch.cli.searching.generated import announce, deliver, facts
 
 if TYPE_CHECKING:
-    from paramsearch.generation.real_values import RealTarget, Rounding
+    from paramsearch.generation.real_values import PaperRounding, RealTarget, Rounding
 
 _CHOICE_SHARE, _LEAST_SHARE = 0.3, 0.25
 """Share of a budget for choosing the rounding, and the least that is left for everything else."""
@@ -41,7 +43,6 @@ def generate_real(
     as_json: options.FileAsJson = False,
 ) -> None:
     """Generate for real values, with the rounding and noise that take the fewest bits."""
-    from accounting.model.proof_types import LARGEST_VALUE
     from paramsearch.generation.generate import generate
     from paramsearch.generation.real_values import RealTarget
     from paramsearch.request import Request
@@ -71,20 +72,19 @@ def generate_real(
         )
         announce(rounded)
         made = generate(rounded, draft=choice.draft, progress=say)
-        usual = target.paper_max_value() if 2 / eps**2 < target.mse else None
-        other = None
-        if usual is not None and LARGEST_VALUE >= usual >= target.coarsest():
-            other = target.predicted(usual, choice.draft)
+    paper = None
+    with suppress(InvalidParameter, TooLarge):  # it has no answer for every error
+        paper = target.of_the_paper()
     bits = made.file.cost.bits_per_user
     about = [
-        *_real_facts(target, choice, other, bits),
+        *_real_facts(target, choice, paper, bits),
         *facts(made, output, time.monotonic() - begun),
     ]
     deliver(made, output, about, as_json=as_json)
 
 
 def _real_facts(
-    target: RealTarget, choice: Rounding, other: Rounding | None, bits: float
+    target: RealTarget, choice: Rounding, paper: PaperRounding | None, bits: float
 ) -> Iterator[Fact]:
     width = target.high - target.low
     rounding, noise = (width * math.sqrt(part) for part in choice.error(target.problem.n))
@@ -101,9 +101,10 @@ def _real_facts(
     )
     change = f"{100 * (bits / choice.bits - 1):+.1f}%"
     yield "prediction", f"{choice.bits:.5g} bits per user before the search; the file has {change}"
-    if other is not None:
+    if paper is not None:
         yield (
             "the paper",
-            f"rounds to {other.max_value} steps: about {other.bits:.5g} bits per user here, "
-            f"against {bits:.5g}",
+            f"rounds to {paper.max_value:,} steps; with the noise of its theorem "
+            f"{paper.messages:,.5g} messages and {paper.bits:,.5g} bits per user, against "
+            f"{bits:.5g}",
         )

@@ -100,7 +100,7 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
             yield (
                 label,
                 f"--max-rmse {at_most(other.rmse)}: {other.noise_messages:,.1f} noise messages, "
-                f"{ratio:.4g} times the central error",
+                f"{ratio:.5g} times the central error",
             )
     if not found.exact and (command := found.command()) is not None:
         yield "exact file", f"{command} -o FILE"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ from paramsearch import Request, audit, generate, load, save, uncertified
 from paramsearch.generation.real_values import RealTarget
 from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.words import error_of, error_over_central
+from paramsearch.search.budget import Budget
+from paramsearch.search.paper_parameters import theorem
+from paramsearch.search.target import Target
 
 PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6")
 
@@ -270,3 +274,30 @@ def test_only_one_error_may_be_given() -> None:
     for other in ({"max_rmse": 3.0}, {"central_fraction": 0.5}):
         with pytest.raises(InvalidParameter, match="not several"):
             Request(n=10, eps=1.0, delta=1e-6, max_value=2, max_error_ratio=2.0, **other)  # type: ignore[arg-type]  # one of them
+
+
+def test_a_search_that_ran_out_of_time_in_the_middle_says_so() -> None:
+    """Whichever part of it the time ended, and whatever was left at the end."""
+    budget = Budget(seconds=1e-9)
+    assert budget.spent(0.35)
+    assert budget.cut
+    fresh = Budget(seconds=1e9)
+    assert not fresh.spent(0.35)
+    assert not fresh.cut
+    request = Request(n=1000, eps=1.0, delta=1e-6, max_value=12, cold=True, budget=0.5)
+    made = generate(request)
+    assert made.cut_short
+    assert made.file.provenance.settings["ended_by"] == "budget"
+
+
+def test_the_paper_beside_real_values_is_its_theorem() -> None:
+    problem = Problem(n=10_000, eps=1.0, delta=1e-6, max_value=1)
+    target = RealTarget.of(problem, zeta=0.25, max_rmse=None)
+    paper = target.of_the_paper()
+    assert paper.max_value == 100  # ceil(1/2 sqrt(10,000 / 0.25))
+    own = Target(replace(problem, max_value=100), target.eps_central(100))
+    noise = theorem(own)
+    messages = sum(len(a.elements) * a.r * a.p / (1 - a.p) for a in noise.atoms)
+    messages += 2 / math.expm1(own.step)
+    assert abs(paper.messages / (1 + messages / 10_000) - 1) < 1e-9
+    assert paper.bits == 8 * paper.messages  # 200 values and signs
