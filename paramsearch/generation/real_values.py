@@ -166,7 +166,7 @@ class RealTarget:
         found = predicted(target, near, thorough=thorough, budget=budget)
         messages = found.messages
         if thorough:
-            messages *= _stage_2_per_stage_1(found, budget or Budget())
+            messages *= _stage_2_per_stage_1(found)
         return self._rounding(max_value, messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
@@ -231,12 +231,12 @@ class RealTarget:
             yield self._rounding(size, messages, near.draft)
 
 
-def _stage_2_per_stage_1(found: Screened, budget: Budget) -> float:
+def _stage_2_per_stage_1(found: Screened) -> float:
     """Messages of stage 2 over those that stage 1 predicts, for a family or, if it is large, for
     one of the same shape at a smaller max_value."""
     target = found.target
     if target.problem.max_value > _STAGE_2_UNTIL:
         target = target.at(_STAGE_2_UNTIL)
-        found = predicted(target, found.draft, budget=budget)
-    solved = Search(target, budget).solve_screened(found)
+        found = predicted(target, found.draft)
+    solved = Search(target, Budget()).solve_screened(found)
     return solved.solution.messages / found.messages

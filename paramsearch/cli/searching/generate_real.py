@@ -14,12 +14,12 @@ import typer
 from accounting.base.errors import InvalidParameter, TooLarge
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_destination, progress
-from paramsearch.cli.searching.generated import announce, deliver, facts
+from paramsearch.cli.searching.generated import announce, deliver, facts, nothing_written
 
 if TYPE_CHECKING:
     from paramsearch.generation.real_values import PaperRounding, RealTarget, Rounding
 
-_CHOICE_SHARE, _LEAST_SHARE = 0.3, 0.25
+_CHOICE_SHARE, _LEAST_SHARE = 0.25, 0.25
 """Share of a budget for choosing the rounding, and the least that is left for everything else."""
 
 
@@ -61,7 +61,7 @@ def generate_real(
     target = RealTarget.of(request, zeta=zeta, max_rmse=max_rmse, low=low, high=high)
     check_destination(output, as_json)
     begun = time.monotonic()
-    with progress("generate-real") as say:
+    with progress("generate-real") as say, nothing_written():
         choice = target.choose(say, Budget(seconds=_CHOICE_SHARE * budget))
         rounded = replace(
             request,

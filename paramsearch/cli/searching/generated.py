@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,11 +41,21 @@ def generate_and_deliver(
         start = _resumable(output, request)
     begun = time.monotonic()
     announce(request)
-    with progress("generate") as say:
+    with progress("generate") as say, nothing_written():
         made = generate(request, resume=start, progress=say)
         if start is not None and _as_good(start, made.file):
             made = _proved(start, made, request.tier, say)
     deliver(made, output, facts(made, output, time.monotonic() - begun), as_json=as_json)
+
+
+@contextmanager
+def nothing_written() -> Iterator[None]:
+    """An interrupt that comes before there is anything to certify says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note("no file was written: there was nothing to certify yet, or its proof was interrupted")
+        raise
 
 
 def announce(request: Request) -> None:

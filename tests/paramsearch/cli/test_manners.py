@@ -201,3 +201,20 @@ def test_signing_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
     with pytest.raises(InvalidParameter, match=r"paramsearch\[sign\]"):
         create_key(Path("key"))
+
+
+def test_an_interrupt_before_there_is_anything_says_that_no_file_was_written(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "file.json"
+    wanted = ("--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "900", "--cold")
+    running = subprocess.Popen(
+        command("generate", *wanted, "-o", file), stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(4)  # stage 1 of so large a problem takes longer
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "no file was written" in said
+    assert "Traceback" not in said
+    assert not file.exists()
