@@ -95,8 +95,10 @@ def main() -> None:
         code = _fail("interrupted", "", interrupts.code)
     except SystemExit:  # Typer's answer to a closed pipe, with the exit code of a violation
         ignore_stdout()
-        code = ExitCode.DONE
-    except Exception as error:
+        # help that nobody reads is done; a command that met a closed pipe has no verdict
+        helped = not {"-h", "--help"}.isdisjoint(sys.argv[1:])
+        code = ExitCode.DONE if helped else _fail("error", "a pipe was closed before the answer")
+    except Exception as error:  # every kind has its exit code; a bug must not look like a verdict
         code = _failure(error)
     try:
         sys.stdout.flush()
