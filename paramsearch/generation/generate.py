@@ -33,6 +33,10 @@ one; rules of thumb."""
 
 _SMALL_PROBLEM = 24
 """Largest max_value at which they are compared."""
+_PREDICTION_SECONDS = 3.0
+"""Longest time for the prediction of what shorter messages would cost."""
+_FEWER_BITS = 0.995
+"""Ratio of bits per user from which on shorter messages are worth mentioning."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +51,8 @@ class Generated:
         interrupted: Whether an interrupt ended the search.
         cut_short: Whether the budget in seconds ended the search.
         kept: Whether ``file`` is an earlier file that the search did not improve on.
+        fewer_bits: About the bits per user with the objective "bits", if these are fewer: a family
+            with a smaller alphabet has more messages, but shorter ones.
 
     >>> generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, tries=1))
     <Generated max_value=1: 599.8 noise messages, 9.995...e-07 <= delta <= 9.995...e-07>
@@ -58,6 +64,7 @@ class Generated:
     interrupted: bool = False
     cut_short: bool = False
     kept: bool = False
+    fewer_bits: float | None = None
 
     def __repr__(self) -> str:
         certificate = self.file.certificate
@@ -261,4 +268,28 @@ def _finished(
         optimality = prove_local_optimality(
             best.model, x, request, deadline=plan.end, progress=progress
         )
-    return Generated(file, optimality, tuple(search.prices), interrupted, cut_short)
+    return Generated(
+        file,
+        optimality,
+        tuple(search.prices),
+        interrupted=interrupted,
+        cut_short=cut_short,
+        fewer_bits=None if interrupted else _fewer_bits(search, best, file.cost.bits_per_user),
+    )
+
+
+def _fewer_bits(search: Search, best: Candidate, bits: float) -> float | None:
+    """About the bits per user of a family with shorter messages, if these are fewer than ``bits``.
+
+    Stage 1 predicts them; it is off by as much as for the family that was found.
+    """
+    target, draft = best.model.target, best.draft
+    if target.objective == "bits" or not target.hub_limits(draft.hubs):
+        return None
+    shorter = predicted(
+        replace(target, objective="bits"), draft, budget=Budget(seconds=_PREDICTION_SECONDS)
+    )
+    off_by = best.solution.messages / search.screening.solve(draft).messages
+    price = shorter.target.price(shorter.messages * off_by, shorter.draft.symbols)
+    found = price / target.problem.n
+    return found if found < _FEWER_BITS * bits else None

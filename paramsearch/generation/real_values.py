@@ -170,8 +170,7 @@ class RealTarget:
         return self._rounding(max_value, messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
-        symbols = max_value + 1 + sum(value < 0 for value in draft.parts)
-        bits = bits_per_message(symbols) * (1 + messages / self.problem.n)
+        bits = bits_per_message(max_value + 1 + draft.hubs) * (1 + messages / self.problem.n)
         return Rounding(max_value, self.eps_central(max_value), messages, bits, draft)
 
     def paper_max_value(self) -> int:
@@ -221,7 +220,7 @@ class RealTarget:
         yield from known
         logs = [math.log(choice.max_value) for choice in known]
         log_messages = [math.log(choice.messages) for choice in known]
-        hubs = max(sum(value < 0 for value in choice.draft.parts) for choice in known)
+        hubs = max(choice.draft.hubs for choice in known)
         first, last = known[0].max_value, known[-1].max_value
         sizes = {round(first * (last / first) ** (i / _BIT_SIZES)) for i in range(1, _BIT_SIZES)}
         sizes |= {(1 << bits) - 1 - hubs for bits in range(1, last.bit_length() + 1)}

@@ -142,9 +142,11 @@ class FamilyScreening:
         if top > _SMALL:
             steps = math.ceil(math.log(top / _SMALL) / math.log(_LARGEST_RATIO))
             smaller = round(top / max(2, (top / _SMALL) ** (1 / steps)))
+            # a limit on the number of hubs there would be another one
+            target_there = replace(target.at(smaller), objective="messages")
             at_smaller = FamilyScreening(
-                self.target.at(smaller),
-                Calibration.typical(self.target.at(smaller)),
+                target_there,
+                Calibration.typical(target_there),
                 self.budget,
                 self.rng,
                 self.progress,
@@ -152,7 +154,18 @@ class FamilyScreening:
             found = at_smaller.run([], changes_at(smaller, self.budget.tries), until=until / 2)
             self.screened += at_smaller.screened
             drafts += [hub_families.rescaled(target, entry.draft) for entry in found[:_RESCALED]]
-        return [draft for draft in drafts if draft is not None]
+        return self.within_limits(drafts)
+
+    def within_limits(self, drafts: Iterable[FamilyDraft | None]) -> list[FamilyDraft]:
+        """The drafts and, where bits count, those with so few hubs that messages are shorter."""
+        found = {draft.key: draft for draft in drafts if draft is not None}
+        if self.target.objective == "bits":
+            for draft in list(found.values()):
+                for most in self.target.hub_limits(draft.hubs):
+                    fewer = hub_families.with_fewer_hubs(self.target, draft, most)
+                    if fewer is not None:
+                        found.setdefault(fewer.key, fewer)
+        return list(found.values())
 
     def solve(
         self,
@@ -234,7 +247,7 @@ class FamilyScreening:
     def changed(self, entry: Screened, draft: FamilyDraft) -> Screened | None:
         """The family of ``draft``, a change of ``entry``, if it looks promising."""
         few = self.target.problem.max_value <= _FEW_FAMILIES_UNTIL
-        limit = entry.value * (_FAR if few else _PROMISING)
+        limit = entry.value_at(draft) * (_FAR if few else _PROMISING)
         if draft.key == entry.draft.key or self.bound(draft, entry) > limit:
             return None
         found = self.solve(draft, entry, rough=True, give_up=limit)
@@ -294,7 +307,7 @@ def predicted(
     if near is None or thorough:
         changes = changes_at(target.problem.max_value) if thorough else _QUICK_CHANGES
         return screening.run([] if draft is None else [draft], changes, until=1.0)[0]
-    drafts = [*_evenly_spaced(target.problem.max_value), *([] if draft is None else [draft])]
+    drafts = screening.within_limits([*_evenly_spaced(target.problem.max_value), draft])
     found = sorted(map(screening.solve, drafts), key=lambda entry: entry.price)
     improved = [screening.improved(entry, until=1.0) for entry in found[:_QUICK_STARTS]]
     return min(improved, key=lambda entry: entry.price)

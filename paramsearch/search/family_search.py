@@ -70,8 +70,11 @@ class Candidate:
     @property
     def price(self) -> float:
         """What the target minimizes."""
-        alphabet = len(self.model.family.values)
-        return self.model.target.price(self.solution.messages, alphabet)
+        return self.model.target.price(self.solution.messages, self.draft.symbols)
+
+    def messages_at(self, draft: FamilyDraft) -> float:
+        """The messages at which the family of ``draft`` has this price."""
+        return self.model.target.messages_at(self.price, draft.symbols)
 
 
 @dataclass(frozen=True)
@@ -252,7 +255,7 @@ class Search:
         solution = optimize_noise(
             model,
             model.tied(log_noise),
-            give_up=math.inf if near is None else near.solution.messages * _GIVE_UP,
+            give_up=math.inf if near is None else near.messages_at(entry.draft) * _GIVE_UP,
             deadline=self.budget.at(1.0),
             progress=self.progress,
         )
@@ -275,7 +278,7 @@ class Search:
             model.adapted(known, near.model.needs_by_value()),
             tolerance=2e-3,
             steps=12,
-            give_up=near.solution.messages,
+            give_up=near.messages_at(draft),
             deadline=deadline,
         )
         return self._solved(draft, solution)
@@ -361,7 +364,8 @@ class Search:
         if found is None:
             return None
         found = self.screening.improved(found, until=_RANDOM_UNTIL, patience=1)
-        return found if found.messages <= base.messages * _SIMILAR_VALUE else None
+        limit = base.messages_at(found.draft) * _SIMILAR_VALUE
+        return found if found.messages <= limit else None
 
     def _changed(self, base: Candidate, draft: FamilyDraft) -> Candidate | None:
         """The candidate of ``draft``, a change of ``base``, if it is worth improving."""

@@ -61,14 +61,18 @@ class Screened:
         return float(self.solution.multipliers @ shared)
 
     @property
-    def symbols(self) -> int:
-        """Number of values that a message can have: +-1, 2..max_value and the hubs."""
-        return self.draft.max_value + 1 + sum(value < 0 for value in self.draft.parts)
-
-    @property
     def price(self) -> float:
         """About what the target minimizes."""
-        return self.target.price(self.messages, self.symbols)
+        return self.target.price(self.messages, self.draft.symbols)
+
+    def messages_at(self, draft: FamilyDraft) -> float:
+        """The messages at which the family of ``draft`` has this price."""
+        return self.target.messages_at(self.price, draft.symbols)
+
+    def value_at(self, draft: FamilyDraft) -> float:
+        """The value of the program at which the family of ``draft`` has about this price."""
+        more = self.messages_at(draft) - self.messages
+        return self.value * (1 + more / (self.messages - central_messages(self.target.step)))
 
     @property
     def multipliers(self) -> Multipliers:

@@ -59,6 +59,21 @@ class Target:
         """What is minimized: noise messages, or bits of all users."""
         if self.objective == "messages":
             return noise_messages
-        dimension = self.problem.dimension
-        bits = bits_per_message(dimension * symbols)
-        return bits * (self.problem.n + dimension * noise_messages)
+        problem = self.problem
+        return self._bits(symbols) * (problem.n + problem.dimension * noise_messages)
+
+    def messages_at(self, price: float, symbols: int) -> float:
+        """The noise messages with this price."""
+        if self.objective == "messages":
+            return price
+        problem = self.problem
+        return (price / self._bits(symbols) - problem.n) / problem.dimension
+
+    def _bits(self, symbols: int) -> int:
+        return bits_per_message(self.problem.dimension * symbols)
+
+    def hub_limits(self, hubs: int) -> list[int]:
+        """Numbers of hubs, less than ``hubs``, beyond which a message takes a further bit."""
+        symbols = self.problem.max_value + 1  # without any hub
+        bits = range(self._bits(symbols), self._bits(symbols + hubs))
+        return [2**length // self.problem.dimension - symbols for length in bits]

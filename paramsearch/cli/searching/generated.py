@@ -139,6 +139,12 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
         f"{cost.noise_messages:,.1f} noise messages in {scope}; {cost.messages_per_user:.6g} "
         f"messages and {cost.bits_per_user:.6g} bits per user (n = {problem.n:,})",
     )
+    if made.fewer_bits is not None:
+        yield (
+            "bits",
+            f"--objective bits would cost about {made.fewer_bits:.3g} bits per user: "
+            f"more messages, but shorter than {cost.bits_per_message} bits",
+        )
     yield "error", error_of(file)
     sizes = sorted(len(entry.atom) for entry in file.atoms)
     some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"

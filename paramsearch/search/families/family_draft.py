@@ -113,6 +113,16 @@ class FamilyDraft:
         return {value: frozenset(reached) for value, reached in found.items()}
 
     @property
+    def hubs(self) -> int:
+        """Number of negative values in use besides -1."""
+        return sum(value < 0 for value in self.parts)
+
+    @property
+    def symbols(self) -> int:
+        """Number of values that a message can have: +-1, 2..max_value and the hubs."""
+        return self.max_value + 1 + self.hubs
+
+    @property
     def key(self) -> DraftKey:
         """The parts in a canonical order, to recognize equal drafts."""
         return tuple(sorted(self.parts.items()))

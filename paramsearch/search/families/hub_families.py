@@ -10,6 +10,7 @@ slack to spare and only wants few elements.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -171,6 +172,19 @@ def single_hubs(top: int) -> list[Hubs]:
         half = round(h / 2) - 1
         found += [{h: ()}, {h: (half,) if half >= 2 else ()}]
     return found
+
+
+def with_fewer_hubs(target: Target, draft: FamilyDraft, most: int) -> FamilyDraft | None:
+    """The family with only the ``most`` hubs that most values use, which take over from the others;
+    None if that makes a cycle."""
+    users = Counter(part for value, parts in draft.parts.items() if value > 0 for part in parts)
+    hubs = sorted((value for value in draft.parts if value < 0), key=lambda hub: -users[hub])[:most]
+    inner = {part for hub in hubs for part in draft.parts[hub] if part > 0}
+    kept = {*hubs, *inner}
+    return _completed(
+        target,
+        {value: tuple(part for part in draft.parts[value] if part in kept) for value in kept},
+    )
 
 
 def rescaled(target: Target, draft: FamilyDraft) -> FamilyDraft | None:
