@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounting.model.costs import bits_per_message
@@ -41,6 +41,7 @@ def test_a_price_has_its_messages(messages: float, symbols: int, dimension: int)
     assert abs(again - messages) <= 1e-9 * (messages + goal.problem.n)
 
 
+@settings(deadline=None)
 @given(st.integers(9, 80), st.integers(0, 9))
 def test_a_family_with_fewer_hubs(max_value: int, most: int) -> None:
     goal = target(max_value)
@@ -72,7 +73,7 @@ def test_a_search_for_messages_says_what_bits_would_cost() -> None:
     made = generate(asked)
     assert made.file.cost.bits_per_message == 4
     assert made.fewer_bits is not None
-    ones = FamilyDraft(7, {value: () for value in range(2, 8)})
+    ones = FamilyDraft(7, dict.fromkeys(range(2, 8), ()))
     least = Search(Target(asked.problem, 0.9, "bits"), Budget()).solve(ones)
     assert math.isclose(made.fewer_bits, least.price / asked.n, rel_tol=1e-3)
     alone = Request(n=10**6, eps=1.0, delta=1e-6, max_value=3, tries=1, cold=True)
