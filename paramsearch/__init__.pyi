@@ -5,6 +5,9 @@ from paramsearch.certification.audit import audit as audit
 from paramsearch.certification.certify import certify as certify
 from paramsearch.generation.generate import Generated as Generated
 from paramsearch.generation.generate import generate as generate
+from paramsearch.generation.generate_real import GeneratedReal as GeneratedReal
+from paramsearch.generation.generate_real import RealRequest as RealRequest
+from paramsearch.generation.generate_real import generate_real as generate_real
 from paramsearch.parameters.assembly import rescaled as rescaled
 from paramsearch.parameters.assembly import uncertified as uncertified
 from paramsearch.parameters.claim import Claim as Claim

@@ -133,6 +133,7 @@ def _generate(
             settings = {**request.settings, "start": resume.sha256}
             request = replace(request, settings=settings)
     plan = TimePlan.of(request)
+    plan.check()
     plan.announce(progress)
     request = replace(request, tier=plan.tier)
     budget = Budget(tries=request.tries, seconds=plan.search_seconds)

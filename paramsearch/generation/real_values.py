@@ -4,8 +4,9 @@ Values in [low, high] count as values in [0, 1], in units of high - low.  A valu
 random to a multiple of 1 / max_value, which adds a variance of at most 1/4 in units of that step
 for each user, and the integers are summed.  The mean squared error is at most
 
-    n / (4 max_value^2) + (variance of DLap(eps* / max_value)) / max_value^2.
+    n / (4 max_value^2) + (variance of DLap(eps* / max_value)) / (honest max_value^2),
 
+since every user adds enough noise for the fraction ``honest`` of the users to suffice.
 For each max_value this determines the largest central noise that an error allows.  Coarser rounding
 means shorter messages; finer rounding leaves more of eps for the atoms, so that they need fewer
 messages.  The paper takes max_value = ceil(eps/2 sqrt(n / zeta)).  Stage 1 predicts the messages of
@@ -17,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,9 +26,15 @@ from accounting.base.bisection import first_integer
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import positive, probability, real
-from accounting.model.costs import bits_per_message, discrete_laplace_variance, noise_messages
+from accounting.model.costs import (
+    bits_per_message,
+    discrete_laplace_variance,
+    largest_central,
+    noise_messages,
+)
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE
+from paramsearch.request import error_ratio
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
@@ -47,7 +55,11 @@ _FIRST_CHOICES = 0.5
 _CLOSEST = 0.02
 """Relative difference of two of them below which one is enough."""
 _BIT_SIZES = 60
-"""Number of values of max_value, between these, that are compared.  Rules of thumb."""
+"""Number of values of max_value, between these, that are compared."""
+_ROUGH_SIZE, _ROUGH_SECONDS = 48, 1.0
+"""The max_value at which stage 1 gives a rough prediction for a larger one, and its time."""
+_GROWTH = 1.06
+"""Exponent with which messages grow with max_value, measured from 10 to 5,000.  Rules of thumb."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +73,10 @@ class Rounding:
     bits: float
     draft: FamilyDraft
 
-    def error(self, n: int) -> tuple[float, float]:
-        """The variance of rounding (at most) and that of the noise, for values in [0, 1]."""
-        step = self.eps_central / self.max_value
-        noise = discrete_laplace_variance(step)
-        return n / (4 * self.max_value**2), noise / self.max_value**2
+    def mse(self, problem: Problem) -> float:
+        """The largest mean squared error, for values in [0, 1]."""
+        noise = discrete_laplace_variance(self.eps_central / self.max_value) / problem.honest
+        return (problem.n / 4 + noise) / self.max_value**2
 
 
 @dataclass(frozen=True)
@@ -94,24 +105,46 @@ class RealTarget:
     def of(
         problem: Problem,
         *,
-        zeta: float | None,
-        max_rmse: float | None,
+        zeta: float | None = None,
+        max_rmse: float | None = None,
+        max_error_ratio: float | None = None,
         low: float = 0.0,
         high: float = 1.0,
     ) -> RealTarget:
-        """The target for a root mean square error of the sum of values in [low, high], or for the
-        error of the Laplace mechanism with (1 - zeta) eps."""
+        """The target for a root mean square error of the sum of values in [low, high], or for that
+        of the Laplace mechanism times ``max_error_ratio``, or with (1 - zeta) of its eps.
+
+        Raises:
+            InvalidParameter: If a number is outside its domain, or not exactly one error is given.
+        """
         if not (real("low", low) < real("high", high) and math.isfinite(high - low)):
             raise InvalidParameter(
                 f"the range [{low:g}, {high:g}] of real values needs low < high, both finite"
             )
-        if (zeta is None) == (max_rmse is None):
-            raise InvalidParameter("give either zeta or max rmse")
-        if zeta is not None:
-            rest = 1 - probability("zeta", zeta)
-            return RealTarget(problem, 2 / (rest * problem.eps) ** 2, low, high)
-        relative = positive("max rmse", max_rmse) / (high - low)
-        return RealTarget(problem, positive("max rmse / (high - low)", relative) ** 2, low, high)
+        if sum(error is not None for error in (zeta, max_rmse, max_error_ratio)) != 1:
+            raise InvalidParameter("give one of zeta, max rmse and max error ratio")
+        if max_rmse is not None:
+            relative = positive("max rmse", max_rmse) / (high - low)
+            relative = positive("max rmse / (high - low)", relative)
+        else:
+            laplace = math.sqrt(2) / RealTarget(problem, math.inf).largest
+            if zeta is not None:
+                relative = laplace / (1 - probability("zeta", zeta))
+            else:
+                assert max_error_ratio is not None
+                relative = laplace * error_ratio(max_error_ratio)
+        return RealTarget(problem, relative**2, low, high)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest eps of the central noise for values that are rounded finely."""
+        problem = self.problem
+        return largest_central(
+            eps=problem.eps,
+            delta=problem.delta,
+            max_value=LARGEST_VALUE,
+            changes=problem.releases,
+        )
 
     @property
     def settings(self) -> dict[str, str | float | int]:
@@ -125,7 +158,7 @@ class RealTarget:
 
     def eps_central(self, max_value: int) -> float:
         """The smallest eps* that meets the error at this max_value; infinite if none does."""
-        variance = self.mse * max_value**2 - self.problem.n / 4
+        variance = self.problem.honest * (self.mse * max_value**2 - self.problem.n / 4)
         if variance <= 0:
             return math.inf
         return 2 * max_value * math.asinh(1 / math.sqrt(2 * variance))
@@ -135,14 +168,14 @@ class RealTarget:
         problem = self.problem
 
         def too_coarse(max_value: int) -> bool:
-            return self.eps_central(max_value) > _LARGEST_SHARE * problem.eps
+            return self.eps_central(max_value) > _LARGEST_SHARE * self.largest
 
         low, high = 0, 1
         while high <= LARGEST_VALUE and too_coarse(high):
             low, high = high, 2 * high
         if high > LARGEST_VALUE and too_coarse(LARGEST_VALUE):
-            least = math.sqrt(problem.n / (4 * LARGEST_VALUE**2) + 2 / problem.eps**2)
-            least *= self.high - self.low
+            noise = 2 / (problem.honest * self.largest**2)
+            least = math.sqrt(problem.n / (4 * LARGEST_VALUE**2) + noise) * (self.high - self.low)
             asked = math.sqrt(self.mse) * (self.high - self.low)
             raise InvalidParameter(
                 f"an RMSE of {asked:.4g} is out of reach for n = {problem.n:,} "
@@ -170,11 +203,14 @@ class RealTarget:
         return self._rounding(max_value, messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
-        bits = bits_per_message(max_value + 1 + draft.hubs) * (1 + messages / self.problem.n)
+        target = Target(self.problem, self.eps_central(max_value), "bits")
+        bits = target.price(messages, max_value + 1 + draft.hubs) / self.problem.n
         return Rounding(max_value, self.eps_central(max_value), messages, bits, draft)
 
     def paper_max_value(self) -> int:
         """The paper's max_value, ceil(eps/2 sqrt(n / zeta)), for the zeta of this error."""
+        if self.problem.releases > 1 or self.problem.honest < 1:
+            raise InvalidParameter("the paper's theorem is for one release and noise from all")
         zeta = 1 - math.sqrt(2 / self.mse) / self.problem.eps
         if zeta <= 0:
             raise InvalidParameter("the error is below that of the central Laplace mechanism")
@@ -191,6 +227,18 @@ class RealTarget:
         messages = 1 + noise_messages(target.step, theorem(target).atoms) / self.problem.n
         # a sign and a value
         return PaperRounding(top, messages, bits_per_message(2 * top) * messages)
+
+    def rough(self) -> Rounding:
+        """The coarsest rounding, with a rough prediction of its cost, in a second or so.
+
+        Messages grow a little faster than max_value, all else being equal.
+        """
+        least = self.coarsest()
+        small = min(least, _ROUGH_SIZE)
+        target = Target(replace(self.problem, max_value=small), self.eps_central(least))
+        found = predicted(target, budget=Budget(seconds=_ROUGH_SECONDS))
+        messages = found.messages * (least / small) ** _GROWTH
+        return self._rounding(least, messages, FamilyDraft(least, {}))
 
     def choose(self, progress: Progress = silent, budget: Budget | None = None) -> Rounding:
         """The rounding with the fewest predicted bits per user.

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 
+from accounting.base.errors import Undecided
 from accounting.base.progress import Progress
 from accounting.model.proof_types import Tier
 from paramsearch.request import Request
@@ -21,6 +22,10 @@ _FIRST_ANSWER = ((1, 0.5), (50, 3.0), (200, 8.0), (500, 20.0), (1000, 60.0), (50
 """Seconds after which the shortest search has a family with its noise."""
 _LARGEST_SHARE = 0.5
 """Largest share of a budget for a proof by balls; above, the fast evaluators prove most pairs."""
+_TOLERANCE = 1.25
+"""Ratio by which a budget may be exceeded."""
+_SLACK = 20.0
+"""Seconds by which it may be exceeded as well: small problems take seconds, whatever the budget."""
 _SMALLEST_SEARCH = 0.25
 """Smallest share of a budget for the search, even if the proof needs more than the rest."""
 
@@ -35,6 +40,7 @@ class TimePlan:
         proof_seconds: About how long calibration and proof take.
         end: When the budget ends, on the monotonic clock.
         first_answer: About how long the shortest search takes.
+        max_value: The largest input, which all of this depends on.
         proves_optimality: Whether to prove that no single parameter can be lowered.
     """
 
@@ -42,7 +48,8 @@ class TimePlan:
     budget: float
     proof_seconds: float
     end: float
-    first_answer: float = 0.0
+    first_answer: float
+    max_value: int
     proves_optimality: bool = True
 
     @staticmethod
@@ -61,7 +68,7 @@ class TimePlan:
         else:
             seconds = _expected(tier, request)
         end, first = time.monotonic() + request.budget, _interpolated(_FIRST_ANSWER, top)
-        return TimePlan(tier, request.budget, seconds, end, first)
+        return TimePlan(tier, request.budget, seconds, end, first, top)
 
     @property
     def search_seconds(self) -> float:
@@ -77,10 +84,25 @@ class TimePlan:
         parts = f"{search:,.0f} s for the search, about {proof:,.0f} s for the proof"
         if self.tier not in ("auto", "light"):
             parts += f" (tier {self.tier})"
-        if search + proof > 1.25 * self.budget:
+        if search + proof > _TOLERANCE * self.budget:
             total = f"this takes about {search + proof:,.0f} s"
             return f"a budget of {self.budget:,.0f} s is too small: {parts}; {total}"
         return f"budget: {parts}"
+
+    def check(self) -> None:
+        """Refuse a budget that is far too small, before any of it is spent.
+
+        Raises:
+            Undecided: If even the shortest search and the proof together take much longer.
+        """
+        needed = self.first_answer + self.proof_seconds
+        if needed > _TOLERANCE * self.budget + _SLACK:
+            raise Undecided(
+                f"a budget of {self.budget:,.0f} s is too small for max_value {self.max_value:,}: "
+                f"the shortest search takes about {self.first_answer:,.0f} s and the proof about "
+                f"{self.proof_seconds:,.0f} s; give --budget {_rounded_up(1.2 * needed):.0f} or "
+                "more, or none"
+            )
 
     def announce(self, progress: Progress) -> None:
         """Say how the budget is divided, if there is one."""
@@ -90,6 +112,12 @@ class TimePlan:
 
 _LAST = {"ball": 128, "mixed": 500}
 """Largest max_value of a tier where nothing else is asked for; see ``accounting.proof.prove``."""
+
+
+def _rounded_up(seconds: float) -> float:
+    """To two significant digits."""
+    unit = 10.0 ** (math.floor(math.log10(seconds)) - 1)
+    return math.ceil(seconds / unit) * unit
 
 
 def _expected(tier: Tier, request: Request) -> float:

@@ -17,7 +17,8 @@ _MOST_SPENT = 0.98
 class Target:
     """A problem, and the central noise, which determines the error.
 
-    Messages are those of one coordinate; all coordinates have the same noise.
+    Messages are those of one coordinate; all coordinates have the same noise.  They are those of
+    the honest users, whose noise has to suffice; more are sent if all users add noise.
 
     Attributes:
         problem: The problem to solve.
@@ -60,14 +61,16 @@ class Target:
         if self.objective == "messages":
             return noise_messages
         problem = self.problem
-        return self._bits(symbols) * (problem.n + problem.dimension * noise_messages)
+        sent = problem.dimension * noise_messages / problem.honest
+        return self._bits(symbols) * (problem.n + sent)
 
     def messages_at(self, price: float, symbols: int) -> float:
         """The noise messages with this price."""
         if self.objective == "messages":
             return price
         problem = self.problem
-        return (price / self._bits(symbols) - problem.n) / problem.dimension
+        sent = price / self._bits(symbols) - problem.n
+        return sent * problem.honest / problem.dimension
 
     def _bits(self, symbols: int) -> int:
         return bits_per_message(self.problem.dimension * symbols)

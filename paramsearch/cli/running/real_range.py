@@ -18,15 +18,15 @@ def real_range(
     Raises:
         InvalidParameter: If the options and the file contradict each other.
     """
-    settings = file.provenance.settings
-    made = settings.get("low"), settings.get("high")
-    if not all(isinstance(end, float | int) for end in made):
+    from paramsearch.parameters.real_range import stated_range
+
+    known = stated_range(file)
+    if known is None:
         return low, high
-    known = tuple(float(str(end)) for end in made)
     for name, asked, end in zip(("--low", "--high"), (low, high), known, strict=True):
         if asked is not None and asked != end:
             raise InvalidParameter(
                 f"{name} {asked:g}: this file was made for real values in [{known[0]:g}, "
                 f"{known[1]:g}]; leave --low and --high out"
             )
-    return known[0], known[1]
+    return known

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accounting.base.errors import InvalidParameter, TooLarge
 from paramsearch.cli import options
-from paramsearch.cli.output import Fact, check_destination, progress
-from paramsearch.cli.searching.generated import announce, deliver, facts, nothing_written
+from paramsearch.cli.output import Fact, check_destination, note, progress
+from paramsearch.cli.searching.generated import (
+    better,
+    deliver,
+    facts,
+    file_to_resume,
+    nothing_written,
+)
 
 if TYPE_CHECKING:
-    from paramsearch.generation.real_values import PaperRounding, RealTarget, Rounding
-
-_CHOICE_SHARE, _LEAST_SHARE = 0.25, 0.25
-"""Share of a budget for choosing the rounding, and the least that is left for everything else."""
+    from paramsearch.generation.generate_real import GeneratedReal
 
 
 def generate_real(
@@ -34,77 +34,65 @@ def generate_real(
     max_rmse: Annotated[
         float | None, typer.Option(help="Allow this error of the sum, in units of the values.")
     ] = None,
+    max_error_ratio: options.MaxErrorRatio = None,
     low: Annotated[float, typer.Option(help="Lower end of the range of the values.")] = 0.0,
     high: Annotated[float, typer.Option(help="Upper end of the range of the values.")] = 1.0,
+    releases: options.Releases = 1,
+    same_change: options.SameChange = False,
+    honest: options.Honest = 1.0,
     tries: options.Tries = 40,
     budget: options.SearchBudget = math.inf,
     seed: options.Seed = 0,
     output: options.Output = None,
+    resume: options.Resume = False,
+    cold: options.Cold = False,
+    tier: options.Tier = "auto",
     as_json: options.FileAsJson = False,
 ) -> None:
-    """Generate for real values, with the rounding and noise that take the fewest bits."""
-    from paramsearch.generation.generate import generate
-    from paramsearch.generation.real_values import RealTarget
-    from paramsearch.request import Request
-    from paramsearch.search.budget import Budget
+    """Generate for real values, with the rounding and noise that take the fewest bits.
 
-    request = Request(
+    Adjacency is substitution: one user's value changes from any to any other in the range.
+    """
+    from paramsearch.generation.generate_real import RealRequest, generate_real
+
+    options.check_same_change(same_change, releases)
+    request = RealRequest(
         n=n,
         eps=eps,
         delta=delta,
-        max_value=1,
-        objective="bits",
+        zeta=zeta,
+        max_rmse=max_rmse,
+        max_error_ratio=max_error_ratio,
+        low=low,
+        high=high,
+        releases=releases,
+        same_change=same_change,
+        honest=honest,
         seed=seed,
         tries=tries,
         budget=budget,
+        tier=tier,
+        cold=cold,
     )
-    target = RealTarget.of(request, zeta=zeta, max_rmse=max_rmse, low=low, high=high)
     check_destination(output, as_json)
+    start = file_to_resume(output, request) if resume else None
     begun = time.monotonic()
     with progress("generate-real") as say, nothing_written():
-        choice = target.choose(say, Budget(seconds=_CHOICE_SHARE * budget))
-        rounded = replace(
-            request,
-            max_value=choice.max_value,
-            central_fraction=choice.eps_central / eps,
-            budget=max(_LEAST_SHARE * budget, budget - (time.monotonic() - begun)),
-            settings={**target.settings, "predicted_bits": round(choice.bits, 4)},
-        )
-        announce(rounded)
-        made = generate(rounded, draft=choice.draft, progress=say)
-    paper = None
-    with suppress(InvalidParameter, TooLarge):  # it has no answer for every error
-        paper = target.of_the_paper()
-    bits = made.file.cost.bits_per_user
-    about = [
-        *_real_facts(target, choice, paper, bits),
-        *facts(made, output, time.monotonic() - begun),
-    ]
+        made = generate_real(request, resume=start, progress=say, announce=note)
+        made = better(made, start, request.tier, say)
+    about = [*facts(made, output, time.monotonic() - begun), *_beside(made)]
     deliver(made, output, about, as_json=as_json)
 
 
-def _real_facts(
-    target: RealTarget, choice: Rounding, paper: PaperRounding | None, bits: float
-) -> Iterator[Fact]:
-    width = target.high - target.low
-    rounding, noise = (width * math.sqrt(part) for part in choice.error(target.problem.n))
-    yield (
-        "values",
-        f"real in [{target.low:g}, {target.high:g}], rounded at random to {choice.max_value} steps "
-        f"of {width / choice.max_value:.4g}; the file has the range for randomize and analyze",
-    )
-    yield (
-        "real error",
-        f"RMSE at most {math.hypot(rounding, noise):.6g} of the sum (rounding {rounding:.4g}, "
-        f"noise {noise:.4g}); the Laplace mechanism has "
-        f"{width * math.sqrt(2) / target.problem.eps:.4g} at eps",
-    )
-    change = f"{100 * (bits / choice.bits - 1):+.1f}%"
-    yield "prediction", f"{choice.bits:.5g} bits per user before the search; the file has {change}"
-    if paper is not None:
+def _beside(made: GeneratedReal) -> Iterator[Fact]:
+    """What was predicted, and what the paper would send."""
+    change = made.file.cost.bits_per_user / made.predicted_bits - 1
+    compared = "more" if change > 0 else "fewer"
+    yield "prediction", f"{100 * abs(change):.1f}% {compared} bits than predicted before the search"
+    if made.paper is not None:
+        paper = made.paper
         yield (
             "the paper",
-            f"rounds to {paper.max_value:,} steps; with the noise of its theorem "
-            f"{paper.messages:,.5g} messages and {paper.bits:,.5g} bits per user, against "
-            f"{bits:.5g}",
+            f"{paper.messages:,.5g} messages and {paper.bits:,.5g} bits per user with the noise of "
+            f"its theorem, for values rounded to {paper.max_value:,} steps",
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from accounting.base.progress import Progress
     from accounting.model.proof_types import Tier
     from paramsearch.generation.generate import Generated
+    from paramsearch.generation.generate_real import RealRequest
     from paramsearch.parameters.parameter_file import ParameterFile
     from paramsearch.request import Request
 
+GeneratedKind = TypeVar("GeneratedKind", bound="Generated")
+_ALIKE = ("n", "max_value", "eps", "delta", "releases", "same_change", "honest", "dimension")
+"""What a file to resume must have in common with the request."""
 _SAME_ERROR = 1e-9
 """Relative difference below which two errors count as equal."""
 
@@ -34,17 +38,12 @@ def generate_and_deliver(
     from paramsearch.generation.generate import generate
 
     check_destination(output, as_json)
-    start = None
-    if resume:
-        if output is None:
-            raise InvalidParameter("--resume continues from the file given as --output")
-        start = _resumable(output, request)
+    start = file_to_resume(output, request) if resume else None
     begun = time.monotonic()
     announce(request)
     with progress("generate") as say, nothing_written():
         made = generate(request, resume=start, progress=say)
-        if start is not None and _as_good(start, made.file):
-            made = _proved(start, made, request.tier, say)
+        made = better(made, start, request.tier, say)
     deliver(made, output, facts(made, output, time.monotonic() - begun), as_json=as_json)
 
 
@@ -63,7 +62,9 @@ def announce(request: Request) -> None:
     from paramsearch.generation.time_plan import TimePlan
 
     if request.method == "search":
-        TimePlan.of(request).announce(note)
+        plan = TimePlan.of(request)
+        plan.check()
+        plan.announce(note)
 
 
 def deliver(made: Generated, output: Path | None, about: Iterable[Fact], *, as_json: bool) -> None:
@@ -80,15 +81,19 @@ def deliver(made: Generated, output: Path | None, about: Iterable[Fact], *, as_j
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def _resumable(path: Path, request: Request) -> ParameterFile:
+def file_to_resume(path: Path | None, request: Request | RealRequest) -> ParameterFile:
     """The file to continue from, which must be for the same problem."""
     from paramsearch.parameters.parameter_file import load
 
-    if request.method != "search":
-        raise InvalidParameter(f"--resume continues a search; --method {request.method} has none")
+    if path is None:
+        raise InvalidParameter("--resume continues from the file given as --output")
+    method = getattr(request, "method", "search")
+    if method != "search":
+        raise InvalidParameter(f"--resume continues a search; --method {method} has none")
     file = load(path)
-    names = ("n", "max_value", "eps", "delta", "releases", "same_change", "honest", "dimension")
-    for name in names:
+    for name in _ALIKE:
+        if not hasattr(request, name):  # real values are rounded as in the file
+            continue
         known = file.dimension if name == "dimension" else getattr(file.problem, name)
         asked = getattr(request, name)
         if known != asked:
@@ -97,6 +102,15 @@ def _resumable(path: Path, request: Request) -> ParameterFile:
                 "with, or another --output"
             )
     return file
+
+
+def better(
+    made: GeneratedKind, start: ParameterFile | None, tier: Tier, say: Progress
+) -> GeneratedKind:
+    """What was made, or the file that the search started from if that is as good."""
+    if start is None or not _as_good(start, made.file):
+        return made
+    return _proved(start, made, tier, say)
 
 
 def _as_good(old: ParameterFile, new: ParameterFile) -> bool:
@@ -108,7 +122,7 @@ def _as_good(old: ParameterFile, new: ParameterFile) -> bool:
     )
 
 
-def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> Generated:
+def _proved(old: ParameterFile, made: GeneratedKind, tier: Tier, say: Progress) -> GeneratedKind:
     """Keep the old file if its claim is proved again here; its own certificate is not trusted."""
     from paramsearch.certification.certify import certify
     from paramsearch.parameters.assembly import consistent
@@ -124,7 +138,7 @@ def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> G
 
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
     """The result in words."""
-    from paramsearch.parameters.words import error_of, file_claim_in_words
+    from paramsearch.parameters.words import error_of, file_claim_in_words, values_of
 
     file = made.file
     certificate, cost, problem = file.certificate, file.cost, file.problem
@@ -134,6 +148,8 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
     scope = "all" if problem.releases == 1 else "each release"
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
     yield "delta", f"{bounds} at eps = {exactly(problem.eps)}"
+    if (values := values_of(file)) is not None:
+        yield "values", f"{values}; randomize and analyze take the range from the file"
     yield (
         "cost",
         f"{cost.noise_messages:,.1f} noise messages in {scope}; {cost.messages_per_user:.6g} "

@@ -41,8 +41,7 @@ def test_the_prediction_agrees_with_the_file(n: int, zeta: float) -> None:
     goal = RealTarget.of(request(n), zeta=zeta, max_rmse=None)
     choice = goal.choose()
     assert choice.max_value >= goal.coarsest()
-    rounding, noise = choice.error(n)
-    assert rounding + noise <= goal.mse * (1 + 1e-9)
+    assert choice.mse(goal.problem) <= goal.mse * (1 + 1e-9)
     assert choice.bits >= bits_per_message(choice.max_value)
     made = generate(
         replace(

@@ -1,0 +1,45 @@
+"""Files for real values: their range, and the error in the units of the values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from paramsearch.parameters.parameter_file import ParameterFile
+
+
+@dataclass(frozen=True)
+class RealError:
+    """The root mean square error of a sum of real values, in their units.
+
+    Attributes:
+        rounding: The largest error of rounding at random.
+        noise: The error of the central noise.
+    """
+
+    rounding: float
+    noise: float
+
+    @property
+    def total(self) -> float:
+        """The largest error of both together."""
+        return math.hypot(self.rounding, self.noise)
+
+
+def stated_range(file: ParameterFile) -> tuple[float, float] | None:
+    """The range of real values that a file was made for, from its provenance; None for a file for
+    integers or vectors."""
+    ends = [file.provenance.settings.get(name) for name in ("low", "high")]
+    if file.dimension > 1 or not all(type(end) in (float, int) for end in ends):
+        return None
+    low, high = (float(str(end)) for end in ends)
+    return (low, high) if low < high and math.isfinite(high - low) else None
+
+
+def real_error(file: ParameterFile) -> RealError | None:
+    """The error of the sum of real values; None for a file for integers or vectors."""
+    ends = stated_range(file)
+    if ends is None:
+        return None
+    step = (ends[1] - ends[0]) / file.problem.max_value
+    return RealError(step * math.sqrt(file.problem.n) / 2, step * file.error.rmse)
