@@ -7,7 +7,7 @@ compilation of kernels.  "paper" is the paper's analytic bound with the t' of th
 and the best split of the slack, computed here; beyond max_value 1,000, without the program.
 
     python benchmarks/generate.py [--rows 1@0.9 2@0.9 ...] [--all] [--csv FILE] [--markdown FILE]
-    python benchmarks/generate.py --csv FILE --rows --growth FILE.png
+    python benchmarks/generate.py --csv FILE --rows --growth FILE.png --headline FILE.svg
 
 Rows that are already in the CSV file are not run again, so that a long table can be made in pieces.
 """
@@ -27,6 +27,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import stamp
 
 from accounting.model.costs import noise_messages
 from accounting.model.problem import Problem
@@ -62,6 +64,8 @@ class Result:
     seconds: float
     search: float
     peak: float
+    commit: str = "unknown"
+    date: str = ""
 
     @property
     def key(self) -> Key:
@@ -128,12 +132,14 @@ def run(key: Key, keep: Path | None = None) -> Result:
         seconds,
         search,
         peak,
+        stamp.commit(),
+        stamp.date(),
     )
 
 
 HEADER = ("max_value", "eps*/eps", "paper", "at most", "found", "found/at most", "paper/found",
           "useless moves", "within s", "seconds", "search s", "peak GiB",
-          "delta at most")  # fmt: skip
+          "delta at most", "commit", "date")  # fmt: skip
 
 
 def cells(result: Result) -> tuple[str, ...]:
@@ -151,6 +157,8 @@ def cells(result: Result) -> tuple[str, ...]:
         f"{result.search:.1f}",
         f"{result.peak:.2f}",
         f"{result.delta_upper:.6g}",
+        result.commit,
+        result.date,
     )
 
 
@@ -174,6 +182,8 @@ def read(path: Path) -> list[Result]:
                 float(row["seconds"]),
                 float(row["search s"]),
                 float(row["peak GiB"]),
+                row["commit"],
+                row["date"],
             )
             for row in csv.DictReader(file)
         ]
@@ -231,6 +241,37 @@ def growth(results: list[Result], plot: Path) -> None:
     figure.savefig(plot, dpi=150)
 
 
+def headline(results: list[Result], plot: Path) -> None:
+    """Draw messages over max_value: the paper's theorem, its program, and what is certified."""
+    from matplotlib.figure import Figure
+
+    rows = [result for result in results if result.fraction == 0.9]
+    theorem = []
+    for row in rows:
+        problem = Problem(n=N, eps=EPS, delta=DELTA, max_value=row.max_value)
+        target = Target(problem, 0.9 * EPS)
+        theorem.append(noise_messages(target.step, paper.theorem(target).atoms))
+    x = [row.max_value for row in rows]
+    refined = [row for row in rows if row.max_value <= LARGEST_PROGRAM]
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    axes.loglog(x, theorem, "s--", color="#999999", label="the paper's theorem")
+    axes.loglog(
+        [row.max_value for row in refined],
+        [row.paper for row in refined],
+        "D--",
+        color="#d55e00",
+        label="the paper's refined parameters",
+    )
+    axes.loglog(x, [row.found for row in rows], "o-", color="#0072b2", label="certified here")
+    axes.set_xlabel("largest input (max_value)")
+    axes.set_ylabel("noise messages of all users together")
+    axes.set_title(f"ε = {EPS:g}, δ = {DELTA:g}, 1.11 times the central error", fontsize=9)
+    axes.grid(True, which="both", alpha=0.25)
+    axes.legend(fontsize=8)
+    figure.savefig(plot, dpi=150, metadata={"Date": None} if plot.suffix == ".svg" else None)
+
+
 def key_of(text: str) -> Key:
     size, _, fraction = text.partition("@")
     return int(size), float(fraction or 0.9)
@@ -245,6 +286,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="for the parameter files")
     parser.add_argument("--growth", type=Path, metavar="FILE.png")
+    parser.add_argument("--headline", type=Path, metavar="FILE.svg")
     asked = parser.parse_args()
     results = read(asked.csv) if asked.csv and asked.csv.exists() else []
     known = {result.key for result in results}
@@ -261,6 +303,8 @@ def main() -> None:
         asked.markdown.write_text(markdown(results))
     if asked.growth:
         growth(results, asked.growth)
+    if asked.headline:
+        headline(results, asked.headline)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+import stamp  # noqa: E402 - from the folder above
+
 from accounting.model.costs import bits_per_message, noise_messages
 from accounting.model.problem import Problem
 from paramsearch.search import paper_parameters as paper
@@ -48,6 +51,8 @@ class Row:
     paper_max_value: int
     paper_messages: float
     paper_bits: float
+    commit: str
+    date: str
 
 
 def run(n: int) -> Row:
@@ -82,11 +87,14 @@ def run(n: int) -> Row:
         paper_max_value=top,
         paper_messages=1 + noise / n,
         paper_bits=bits_per_message(2 * top) * (1 + noise / n),
+        commit=stamp.commit(),
+        date=stamp.date(),
     )
 
 
 def read(path: Path) -> list[Row]:
-    kinds = {field.name: int if field.type == "int" else float for field in fields(Row)}
+    by_name = {"int": int, "float": float, "str": str}
+    kinds = {field.name: by_name[str(field.type)] for field in fields(Row)}
     with path.open(newline="") as file:
         return [
             Row(**{name: kinds[name](value) for name, value in row.items()})
@@ -99,6 +107,31 @@ def write(path: Path, rows: list[Row]) -> None:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)])
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
+
+
+HEADER = ("n", "max_value", "eps*", "messages per user", "bits per user", "predicted", "seconds",
+          "the paper's max_value", "its messages", "its bits", "commit", "date")  # fmt: skip
+
+
+def markdown(rows: list[Row]) -> str:
+    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    for row in rows:
+        cells = (
+            f"{row.n:,}",
+            f"{row.max_value:,}",
+            f"{row.eps_central:.4f}",
+            f"{row.messages:.4f}",
+            f"{row.bits:.3f}",
+            f"{100 * (row.predicted_bits / row.bits - 1):+.1f}%",
+            f"{row.seconds:,.0f}",
+            f"{row.paper_max_value:,}",
+            f"{row.paper_messages:,.0f}",
+            f"{row.paper_bits:,.0f}",
+            row.commit,
+            row.date,
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def draw(rows: list[Row], path: Path) -> None:
@@ -133,14 +166,7 @@ def main() -> None:
             rows = sorted([*rows, run(n)], key=lambda row: row.n)
             if asked.csv:
                 write(asked.csv, rows)
-    for row in rows:
-        error = row.predicted_bits / row.bits - 1
-        print(
-            f"n = {row.n:,}: max_value {row.max_value}, {row.messages:.4f} messages and "
-            f"{row.bits:.3f} bits per user ({100 * error:+.1f}% predicted) in {row.seconds:.0f} s; "
-            f"the paper: max_value {row.paper_max_value}, {row.paper_messages:.1f} messages, "
-            f"{row.paper_bits:.0f} bits"
-        )
+    print(markdown(rows))
     if asked.figure:
         draw(rows, asked.figure)
 

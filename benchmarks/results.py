@@ -1,0 +1,179 @@
+"""One command for the page of results: runs the benchmarks, and writes benchmarks/results.
+
+    python benchmarks/results.py [--only NAME ...] [--again] [--list]
+
+Every section of the page is a file in ``benchmarks/results/sections`` with the commit, the date and
+the machine of its measurement.  A section that is there is not measured again unless it is named
+with ``--only`` or ``--again`` is given; the tables of ``search`` and ``real`` keep their rows in
+CSV files and go on where they were interrupted (remove the file to measure them again).  All of it
+takes about three hours on two cores; let the machine do nothing else meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import stamp
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: the output of one benchmark, which is Markdown.
+
+    Attributes:
+        name: What ``--only`` calls it, and the name of its file.
+        title: Its heading.
+        command: The script and its arguments, relative to this folder.
+        about: What the numbers mean.
+        figures: Pictures that the script draws, in the folder of the results.
+        as_text: Whether the output is plain text rather than Markdown.
+    """
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    about: str
+    figures: tuple[str, ...] = ()
+    as_text: bool = False
+
+
+SECTIONS = (
+    Section(
+        "search",
+        "What a search finds, and how long it takes",
+        (
+            *("generate.py", "--all", "--csv", "results/search.csv"),
+            *("--growth", "results/growth.png", "--headline", "results/messages.svg"),
+        ),
+        "ε = 1, δ = 10⁻⁶, seed 0, without the package's table; certified files. `paper` is the "
+        "paper's bound with the t' of its program and the best split of the slack.",
+        ("messages.svg", "growth.png"),
+    ),
+    Section(
+        "real",
+        "Real sums with almost one message per user",
+        (
+            *("paper/real_sums.py", "--csv", "results/real.csv"),
+            *("--figure", "results/real.png"),
+        ),
+        "ε = 1, δ = 10⁻⁶, the error of the Laplace mechanism with 0.75 ε. The paper's columns are "
+        "its max_value with the noise of its theorem.",
+        ("real.png",),
+    ),
+    Section(
+        "stage_1",
+        "How well stage 1 predicts stage 2",
+        ("stage_1.py",),
+        "Sixty random families for each problem: Spearman's correlation of what the convex program "
+        "predicts with the messages of stage 2.",
+    ),
+    Section(
+        "peer",
+        "Speed beside google's dp_accounting",
+        ("versus_dp_accounting.py",),
+        "The same product of five negative binomials at the same gap, in one run.",
+    ),
+    Section(
+        "accounting",
+        "How the accounting grows with max_value",
+        ("growth.py",),
+        "All ordered pairs, rigorous bounds.",
+        as_text=True,
+    ),
+    Section(
+        "notary",
+        "Proofs in ball arithmetic",
+        ("notary.py",),
+        "The second proof, pair by pair.",
+        as_text=True,
+    ),
+    Section(
+        "deploy",
+        "The randomizer and the analyzer",
+        ("deploy.py",),
+        "Users and messages per second.",
+        as_text=True,
+    ),
+    Section(
+        "tables",
+        "Tables: workers and lookups",
+        ("tables.py",),
+        "Throughput of a table's workers, and the time of a lookup.",
+        as_text=True,
+    ),
+)
+
+
+def measure(section: Section) -> None:
+    """Run the benchmark of a section and write the section's file."""
+    script, *arguments = section.command
+    about = f"Measured on {stamp.date()} at commit {stamp.commit()}: {stamp.machine()}."
+    done = subprocess.run(
+        [sys.executable, str(HERE / script), *arguments],
+        cwd=HERE,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    output = done.stdout.strip()
+    if section.as_text:
+        output = f"```text\n{output}\n```"
+    pictures = "".join(f"\n![{section.title}]({name})\n" for name in section.figures)
+    place(section).parent.mkdir(parents=True, exist_ok=True)
+    place(section).write_text(
+        f"## {section.title}\n\n{section.about}\n\n{output}\n{pictures}\n{about} Again: `python "
+        f"benchmarks/results.py --only {section.name}`.\n",
+        encoding="utf-8",
+    )
+
+
+def place(section: Section) -> Path:
+    return RESULTS / "sections" / f"{section.name}.md"
+
+
+def write_page() -> None:
+    """Put the sections that are there together."""
+    parts = [
+        "# Results\n\nMade by `python benchmarks/results.py`; nothing here is edited by hand.\n"
+    ]
+    missing = [section.name for section in SECTIONS if not place(section).exists()]
+    parts += [
+        place(section).read_text(encoding="utf-8")
+        for section in SECTIONS
+        if place(section).exists()
+    ]
+    if missing:
+        parts.append(f"Not measured yet: {', '.join(missing)}.\n")
+    (RESULTS / "README.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = [section.name for section in SECTIONS]
+    parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="NAME")
+    parser.add_argument("--again", action="store_true", help="measure every section again")
+    parser.add_argument("--list", action="store_true", help="the names of the sections")
+    parser.add_argument("--page", action="store_true", help="only write the page again")
+    asked = parser.parse_args()
+    if asked.list:
+        print("\n".join(names))
+        return
+    RESULTS.mkdir(exist_ok=True)
+    for section in SECTIONS:
+        wanted = section.name in asked.only if asked.only else not place(section).exists()
+        if (wanted or asked.again) and not asked.page:
+            print(f"{section.name}: {section.title}", file=sys.stderr, flush=True)
+            measure(section)
+            write_page()
+    write_page()
+
+
+if __name__ == "__main__":
+    main()
