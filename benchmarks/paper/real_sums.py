@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
-import stamp  # noqa: E402 - from the folder above
+import stamp
 
 from accounting.model.costs import bits_per_message, noise_messages
 from accounting.model.problem import Problem
