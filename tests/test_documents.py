@@ -1,0 +1,107 @@
+"""What the documents show is what happens: commands, output, Python, places."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from documents import blocks, commands, matches, run_document
+from places import ROOT
+
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(path for room in ("accounting", "paramsearch", "benchmarks")
+            for path in (ROOT / room).rglob("README.md")),
+]  # fmt: skip
+PLACE = re.compile(r"(?:accounting|paramsearch|tests|benchmarks)/[\w/.-]*\w")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_everything_in_a_document_runs(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_document(document, tmp_path)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in LINK.findall(document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), target
+
+
+def test_every_place_that_is_named_exists() -> None:
+    texts = [ROOT / "README.md"]
+    for package in ("accounting", "paramsearch", "tests", "benchmarks"):
+        texts += [*(ROOT / package).rglob("*.py"), *(ROOT / package).rglob("*.md")]
+    for path in texts:
+        for place in PLACE.findall(path.read_text(encoding="utf-8")):
+            assert (ROOT / place).exists(), f"{path.relative_to(ROOT)} names {place}"
+
+
+def two_commands() -> list[str]:
+    """The README's commands for a fresh machine."""
+    return [
+        line for block in blocks(ROOT / "README.md") if block.kind == "sh"
+        for line in block.text.splitlines() if "venv" in line
+    ]  # fmt: skip
+
+
+def test_ci_runs_the_tests_as_the_readme_says() -> None:
+    made, tested = two_commands()
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for part in tested.replace(".venv/bin/", "").split(" && ")[1:]:
+        assert part in script.replace("--quiet ", "")
+    assert "paramsearch generate" in made
+
+
+@pytest.mark.slow
+def test_the_first_command_makes_a_certified_file(tmp_path: Path) -> None:
+    """In a copy of the repository, as on a fresh machine."""
+    copy = tmp_path / "copy"
+    ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT, copy, ignore=ignored)
+    subprocess.run(["bash", "-c", two_commands()[0]], cwd=copy, check=True)
+    assert '"delta_upper"' in (copy / "parameters.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\n…\nd", "a\nb\nc\nd", True),
+        ("a\n…\nd", "a\nd", True),
+        ("a …", "a b", True),
+        ("a …", "b b", False),
+        ("a", "a\nb", False),
+        ("", "", True),
+        ("", "a", False),
+        ("…", "a\nb", True),
+    ],
+)
+def test_how_output_is_compared(shown: str, printed: str, same: bool) -> None:
+    assert matches(shown, printed) == same
+
+
+def test_every_command_is_shown_somewhere() -> None:
+    """A command of the program that no document shows would never be run as users see it."""
+    shown = " ".join(
+        command.line
+        for document in DOCUMENTS
+        for block in blocks(document)
+        if block.kind == "console"
+        for command in commands(block)
+    )
+    from paramsearch.cli.app import app
+
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = command.callback.__name__.replace("_", "-")
+        assert f"paramsearch {name}" in shown, name
