@@ -9,7 +9,6 @@ from typing import Any
 from accounting.base.enclosure import at_least, at_most
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.model.costs import central_rmse, largest_central
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import finish
@@ -18,7 +17,7 @@ from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
+from paramsearch.request import Request
 from paramsearch.search import central_noise
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
@@ -26,13 +25,8 @@ from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Candidate, Search, Start
 from paramsearch.search.target import Target
 
-_CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
-"""Ratio of neighboring eps* that are compared, and the largest as a share of the largest possible
-one; rules of thumb."""
-
-
 _SMALL_PROBLEM = 24
-"""Largest max_value at which they are compared."""
+"""Largest max_value at which different eps* are compared."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,34 +146,13 @@ def _generate(
 
 def _target(request: Request) -> Target:
     """The target of the search; choosing its central noise may take small searches."""
-    # a value that moves to another coordinate is two changes at once
-    changes = request.releases * request.changed_coordinates
-    largest = largest_central(
-        eps=request.eps, delta=request.delta, max_value=request.max_value, changes=changes
-    )
-    wanted = request.central_fraction
-    fraction = DEFAULT_CENTRAL_FRACTION if wanted is None else wanted
-    eps_central = central_noise.by_fraction(fraction, largest)
-    target = Target(request.problem, eps_central, request.objective)
-    max_rmse = request.max_rmse
-    if request.max_error_ratio is not None:
-        max_rmse = request.max_error_ratio * central_rmse(request)
-    if max_rmse is None:
+    sizes = central_noise.choices(request)
+    target = Target(request.problem, sizes[0], request.objective)
+    if len(sizes) == 1:
         return target
-    least = central_noise.by_rmse(max_rmse, request.max_value, largest, request.honest)
-    return replace(target, eps_central=_cheapest_central(target, least, largest))
-
-
-def _cheapest_central(target: Target, least: float, largest: float) -> float:
-    """The eps* from ``least`` on with the fewest messages according to stage 1.
-
-    Less error can be cheaper, because central noise is sent as messages, too.
-    """
-    sizes = [least]
-    while sizes[-1] * _CENTRAL_RATIO < _LARGEST_SHARE * largest:
-        sizes.append(sizes[-1] * _CENTRAL_RATIO)
-    small = target.at(min(target.problem.max_value, _SMALL_PROBLEM))
-    return min(sizes, key=lambda size: predicted(replace(small, eps_central=size)).messages)
+    small = target.at(min(request.max_value, _SMALL_PROBLEM))
+    cheapest = min(sizes, key=lambda size: predicted(replace(small, eps_central=size)).messages)
+    return replace(target, eps_central=cheapest)
 
 
 def _with_paper_parameters(request: Request, target: Target, progress: Progress) -> Generated:
