@@ -151,8 +151,15 @@ def _target(request: Request) -> Target:
     if len(sizes) == 1:
         return target
     small = target.at(min(request.max_value, _SMALL_PROBLEM))
-    cheapest = min(sizes, key=lambda size: predicted(replace(small, eps_central=size)).messages)
+    cheapest = min(sizes, key=lambda size: _predicted_messages(replace(small, eps_central=size)))
     return replace(target, eps_central=cheapest)
+
+
+def _predicted_messages(target: Target) -> float:
+    """What stage 1 predicts; if max_value is 1, what stage 2 finds for the only family."""
+    if target.problem.max_value == 1:
+        return Search(target, Budget()).solve(FamilyDraft(1, {})).solution.messages
+    return predicted(target).messages
 
 
 def _with_paper_parameters(request: Request, target: Target, progress: Progress) -> Generated:

@@ -45,9 +45,12 @@ def choices(request: Request) -> list[float]:
             sizes = [by_rmse(ratio * unit, request.max_value, largest, request.honest)]
         except InvalidParameter:
             least = _advised_rmse(request.max_value, largest, request.honest) / unit
+            why = "the atoms need a part of eps"
+            if request.honest < 1:
+                why += ", and the noise of the honest users has to suffice"
             raise InvalidParameter(
-                f"max error ratio = {ratio:g} is out of reach: the atoms need a part of eps, and "
-                f"all users add enough noise for the honest ones; allow at least {at_most(least)}"
+                f"max error ratio = {ratio:g} is out of reach: {why}; allow at least "
+                f"{at_most(least)}"
             ) from None
     elif request.max_rmse is not None:
         sizes = [by_rmse(request.max_rmse, request.max_value, largest, request.honest)]
