@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Request
 from paramsearch.search import central_noise
-from paramsearch.search.budget import Budget
+from paramsearch.search.budget import Budget, never
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Candidate, Search, Start
@@ -69,6 +70,7 @@ def generate(
     resume: ParameterFile | None = None,
     draft: FamilyDraft | None = None,
     refine_only: bool = False,
+    stop: Callable[[], bool] = never,
     progress: Progress = silent,
 ) -> Generated:
     """Search for the cheapest parameters of a request, and certify them.
@@ -83,6 +85,7 @@ def generate(
         draft: A family from which the search starts as well.
         refine_only: Whether to start only from that file, and to change only single atoms.  This is
             many times faster; local optimality is not proved.
+        stop: Asked now and then; once it is true, the search ends as if interrupted.
         progress: Called with one line of text now and then.
 
     Returns:
@@ -99,7 +102,7 @@ def generate(
     (4, 4)
     """
     try:
-        return _generate(request, resume, draft, refine_only, progress)
+        return _generate(request, resume, draft, refine_only, stop, progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
 
@@ -109,6 +112,7 @@ def _generate(
     resume: ParameterFile | None,
     draft: FamilyDraft | None,
     refine_only: bool,
+    stop: Callable[[], bool],
     progress: Progress,
 ) -> Generated:
     target = _target(request)
@@ -122,7 +126,7 @@ def _generate(
     plan = TimePlan.of(request)
     plan.announce(progress)
     request = replace(request, tier=plan.tier)
-    budget = Budget(tries=request.tries, seconds=plan.search_seconds)
+    budget = Budget(tries=request.tries, seconds=plan.search_seconds, stop=stop)
     search = Search(target, budget=budget, seed=request.seed, progress=progress)
     interrupted = False
     try:
@@ -132,13 +136,13 @@ def _generate(
             best = search.refine(start)
         else:
             best = search.run(start, drafts)
+        if not budget.spent():
+            progress("the last steps")
+            best = polished(best)
     except KeyboardInterrupt:
         if search.best is None:
             raise
         best, interrupted = search.best, True
-    if not interrupted and not budget.spent():
-        progress("the last steps")
-        best = polished(best)
     if refine_only or interrupted or budget.spent():
         plan = replace(plan, proves_optimality=False)
     return _finished(request, search, best, plan, interrupted=interrupted)
@@ -218,6 +222,7 @@ def _finished(
 ) -> Generated:
     progress = search.progress
     cut_short = search.budget.cut or search.budget.spent()
+    interrupted = interrupted or (cut_short and search.budget.stop())
     settings: dict[str, Any] = {
         "method": request.method,
         "objective": request.objective,
