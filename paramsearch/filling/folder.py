@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import time
@@ -31,6 +30,11 @@ from paramsearch.tables import index
 from paramsearch.tables.cell import Cell
 from paramsearch.tables.index import FILES, INDEX, Row
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 _STALE = 3600
 """Age in seconds from which on a temporary file is certainly not being written any more."""
 
@@ -47,6 +51,12 @@ class Folder:
     """Names of cells, each with the sha256 of a file from which a search for it has started."""
 
     def __post_init__(self) -> None:
+        if fcntl is None:
+            raise InvalidParameter(
+                "this system has no locks on parts of a file (fcntl), with which the processes "
+                "that fill a table agree who does what: fill tables on Linux or macOS; every other "
+                "command works here"
+            )
         try:
             (self.path / FILES).mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
