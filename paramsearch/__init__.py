@@ -5,7 +5,8 @@
 ``generate`` finds the cheapest certified file for a ``Request``.  ``read`` takes a configuration or
 a parameter file, ``uncertified`` turns a configuration into exact rationals, ``certify`` proves
 them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses, and ``Table``
-looks up what is precomputed.  ``paramsearch.deploy`` has the randomizer and the analyzer.
+looks up what is precomputed.  ``compare`` shows a problem's answer beside other mechanisms, and
+``paramsearch.deploy`` has the randomizer and the analyzer.
 
 =================  ===============================================================================
 ``request``        what a person asks for: a problem, an error to allow, and how hard to search

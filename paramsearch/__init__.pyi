@@ -3,6 +3,9 @@ from accounting.base.errors import Violated as Violated
 from paramsearch.certification.audit import Audit as Audit
 from paramsearch.certification.audit import audit as audit
 from paramsearch.certification.certify import certify as certify
+from paramsearch.comparison import Comparison as Comparison
+from paramsearch.comparison import ComparisonRow as ComparisonRow
+from paramsearch.comparison import compare as compare
 from paramsearch.generation.generate import Generated as Generated
 from paramsearch.generation.generate import generate as generate
 from paramsearch.generation.generate_real import GeneratedReal as GeneratedReal

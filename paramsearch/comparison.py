@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib import resources
 
 from accounting.base import strict_json
 from accounting.base.arrays import FloatArray
+from accounting.base.errors import InvalidParameter, TooLarge
+from accounting.base.progress import Progress, silent
+from accounting.base.validation import whole
 from accounting.baselines import (
     Baseline,
     DiscreteLaplace,
@@ -23,7 +28,11 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters, bits_per_message
 from accounting.model.family import halves
 from accounting.model.problem import Problem
+from paramsearch.generation.generate import generate
+from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
+from paramsearch.search import central_noise
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
@@ -47,8 +56,17 @@ def certified_noise(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
 
 def published_noise(problem: Problem, *, central_fraction: float) -> Iterator[CorrelatedNoise]:
     """The protocol with the paper's noise: by its theorem, and by its refined bound with the t' of
-    the dominance program."""
-    target = Target(problem, central_fraction * problem.eps)
+    the dominance program.
+
+    A change of a vector touches two coordinates, so each has the noise of (eps / 2, delta / 2); the
+    central fraction is one of eps / 2 then.
+
+    Raises:
+        InvalidParameter: For several releases, which the paper does not consider.
+    """
+    parts = problem.changed_coordinates
+    each = replace(problem, eps=problem.eps / parts, delta=problem.delta / parts, dimension=1)
+    target = Target(each, central_fraction * each.eps)
     yield _published(problem, paper.theorem(target), "correlated noise, paper's theorem")
     proposal = paper.refined(target, t_prime=_t_prime(problem.max_value))
     yield _published(problem, proposal, "correlated noise, paper's refined")
@@ -63,7 +81,8 @@ def _t_prime(max_value: int) -> FloatArray:
 def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoise:
     used = {value for elements, _, _ in proposal.atoms for value in elements}
     used |= set(range(1, problem.max_value + 1))
-    bits = bits_per_message(len(used))  # at most the ceil(log2(max_value)) + 1 of the paper
+    # at most the ceil(log2(max_value)) + 1 of the paper, and a coordinate
+    bits = bits_per_message(problem.dimension * len(used))
     if problem.max_value == 1:
         name = "Ghazi et al. 2020"  # they published the case of max_value 1
     return CorrelatedNoise(
@@ -76,27 +95,6 @@ def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoi
     )
 
 
-def all_mechanisms(
-    problem: Problem, *, file: ParameterFile | None = None, central_fraction: float = 0.9
-) -> Iterator[Baseline]:
-    """All mechanisms for a problem, that of the certified file last.
-
-    The paper's two versions of the protocol are one if max_value is 1.
-    """
-    yield from (
-        NonPrivate(problem),
-        DiscreteLaplace(problem),
-        Laplace(problem),
-        SplitAndMix(problem),
-        FragmentedRappor(problem),
-        RandomizedResponse(problem),
-    )
-    published = list(published_noise(problem, central_fraction=central_fraction))
-    yield from published[:1] if problem.max_value == 1 else published
-    if file is not None:
-        yield certified_noise(problem, file)
-
-
 @cache
 def shipped_file(
     *, max_value: int, eps: float, delta: float, central_fraction: float
@@ -107,3 +105,165 @@ def shipped_file(
     if not path.is_file():
         return None
     return from_json(strict_json.parse(path.read_text("utf-8"), source=path.name), source=path.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRow:
+    """The error of a mechanism, and what it costs.
+
+    Attributes:
+        mechanism: Its name.
+        rmse: Root mean square error of the sum, or of each coordinate of vectors; None if it has no
+            bound.
+        messages_per_user: Expected messages of a user with a non-zero value, in one release.
+        bits_per_user: The same in bits.
+        overhead: Bits in units of those of a sum without privacy, minus 1.
+        guarantee: What is known about its privacy, in words.
+    """
+
+    mechanism: str
+    rmse: float | None
+    messages_per_user: float
+    bits_per_user: float
+    overhead: float
+    guarantee: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Mechanisms for one problem.
+
+    Attributes:
+        rows: One for each mechanism; the protocol with certified noise is last, if it is there.
+        left_out: Why other mechanisms have no row, each with its name.
+        file: The certified noise, if it is there.
+        interrupted: Whether an interrupt ended the search for it.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    left_out: tuple[str, ...] = ()
+    file: ParameterFile | None = None
+    interrupted: bool = False
+
+
+def compare(
+    request: Request,
+    *,
+    others: Comparison | None = None,
+    progress: Progress = silent,
+) -> Comparison:
+    """Compare the protocol with the mechanisms that it competes with, for one problem.
+
+    Every mechanism has the privacy of the problem as far as its guarantee says.  Vectors are
+    compared by the error of each coordinate, several releases by the error and the cost of each of
+    them.  Where only a fraction of the users is honest, its noise suffices.  A mechanism without a
+    known answer for such a problem is left out.
+
+    Args:
+        request: The problem, the error to allow, and how hard to search where the package has no
+            file for it.
+        others: What ``other_mechanisms`` says of the request, if that is known.
+        progress: Called with one line of text now and then.
+
+    Returns:
+        The rows, ours last, and which mechanisms are left out for which reason.
+
+    Raises:
+        InvalidParameter: If there is only one user, the request is not for a search, or the error
+            is out of reach.
+        Undecided: If no file could be certified.
+
+    >>> found = compare(Request(n=100_000, eps=1.0, delta=1e-6, max_value=5))
+    >>> [row.mechanism for row in found.rows][-2:]
+    ["correlated noise, paper's refined", 'correlated noise, ours']
+    >>> round(found.rows[-1].messages_per_user, 3), round(found.rows[-2].messages_per_user, 1)
+    (1.055, 6.2)
+    """
+    others = other_mechanisms(request) if others is None else others
+    file, interrupted = shipped_for(request), False
+    if file is None:
+        made = generate(request, progress=progress)
+        file, interrupted = made.file, made.interrupted
+    ours = ComparisonRow(
+        mechanism="correlated noise, ours",
+        rmse=file.error.rmse,
+        messages_per_user=file.cost.messages_per_user,
+        bits_per_user=file.cost.bits_per_user,
+        overhead=file.cost.bits_per_user / NonPrivate(request).bits - 1,
+        guarantee="(eps, delta), certified",
+    )
+    return replace(others, rows=(*others.rows, ours), file=file, interrupted=interrupted)
+
+
+_KINDS = (
+    NonPrivate,
+    DiscreteLaplace,
+    Laplace,
+    SplitAndMix,
+    FragmentedRappor,
+    RandomizedResponse,
+)
+
+
+def other_mechanisms(request: Request) -> Comparison:
+    """All mechanisms that need no search, and which have no answer for the problem.
+
+    The paper's two versions of the protocol are one if max_value is 1.
+
+    Raises:
+        InvalidParameter: If there is only one user, the request is not for a search, or the error
+            is out of reach.
+    """
+    whole("n", request.n, least=2)  # alone there is nobody to hide among; said before any search
+    if request.method != "search":
+        raise InvalidParameter(f"method = {request.method!r}: its noise is compared anyway")
+    sizes = central_noise.choices(request)  # refuses an error out of reach
+    rows, left_out = [], []
+    for kind in _KINDS:
+        try:
+            rows.append(_row(kind(request)))
+        except (InvalidParameter, OverflowError) as error:
+            reason = str(error)
+            left_out.append(reason if reason.startswith(kind.name) else f"{kind.name}: {reason}")
+    if request.releases > 1:
+        left_out.append("correlated noise, the paper's: its parameters are for one release")
+        return Comparison(tuple(rows), tuple(left_out))
+    shares = [size / central_noise.largest_for(request) for size in sizes]
+    try:
+        published = [list(published_noise(request, central_fraction=share)) for share in shares]
+    except (InvalidParameter, TooLarge) as error:
+        left_out.append(f"correlated noise, the paper's: {error}")
+    else:
+        cheapest = [
+            min(same, key=lambda noise: noise.messages) for same in zip(*published, strict=True)
+        ]
+        rows += map(_row, cheapest[:1] if request.max_value == 1 else cheapest)
+    return Comparison(tuple(rows), tuple(left_out))
+
+
+def _row(baseline: Baseline) -> ComparisonRow:
+    return ComparisonRow(
+        mechanism=baseline.name,
+        rmse=math.sqrt(baseline.mse) if math.isfinite(baseline.mse) else None,
+        messages_per_user=baseline.messages,
+        bits_per_user=baseline.bits,
+        overhead=baseline.bits / NonPrivate(baseline.problem).bits - 1,
+        guarantee=baseline.guarantee,
+    )
+
+
+def shipped_for(request: Request) -> ParameterFile | None:
+    """The file for a request in the package's table, for its number of users; None if there is
+    none, or the request is not one that tables answer."""
+    by_error = request.max_rmse is not None or request.max_error_ratio is not None
+    special = request.dimension > 1 or request.releases > 1 or request.honest < 1
+    if by_error or special or request.cold or request.objective != "messages":
+        return None
+    fraction = request.central_fraction
+    file = shipped_file(
+        max_value=request.max_value,
+        eps=request.eps,
+        delta=request.delta,
+        central_fraction=DEFAULT_CENTRAL_FRACTION if fraction is None else fraction,
+    )
+    return None if file is None else for_users(file, request.n)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
@@ -25,6 +27,12 @@ def cores() -> int:
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
     return given if _allowed is None else min(given, _allowed)
+
+
+def can_fork() -> bool:
+    """Whether processes can be forked: Windows has no such processes, and those of macOS may crash
+    in libraries of the system."""
+    return "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
 
 
 def use_cores(count: int | None) -> None:

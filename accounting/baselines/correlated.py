@@ -14,7 +14,11 @@ from accounting.model.costs import AtomParameters, discrete_laplace_variance, no
 
 @dataclass(frozen=True)
 class CorrelatedNoise(ForProblem):
-    """Atoms with r and p of all users' noise, and DLap(eps_central / max_value) in the sum."""
+    """Atoms with r and p of the noise of all honest users, and DLap(eps_central / max_value) in the
+    sum, or in each coordinate.
+
+    Every user adds as much as if only the honest ones did.
+    """
 
     atoms: tuple[AtomParameters, ...]
     eps_central: float
@@ -28,12 +32,13 @@ class CorrelatedNoise(ForProblem):
 
     @property
     def mse(self) -> float:
-        return discrete_laplace_variance(self.step)
+        return discrete_laplace_variance(self.step) / self.problem.honest
 
     @property
     def noise_messages(self) -> float:
-        """Expected number of noise messages of all users."""
-        return noise_messages(self.step, self.atoms)
+        """Expected number of noise messages of all users, for all coordinates."""
+        enough = noise_messages(self.step, self.atoms)
+        return self.problem.dimension * enough / self.problem.honest
 
     @property
     def messages(self) -> float:

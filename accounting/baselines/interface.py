@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from accounting.base.arrays import IntArray
+from accounting.base.errors import InvalidParameter
 from accounting.base.validation import whole
-from accounting.model.costs import bits_per_message
+from accounting.model.costs import bits_per_message, largest_central
 from accounting.model.problem import Problem
 
 
@@ -23,10 +24,43 @@ class ForProblem:
     def __post_init__(self) -> None:
         whole("n", self.problem.n, least=2)
 
+    @property
+    def changes(self) -> int:
+        """The most sums that one user changes: one in each release, two if the value of a vector
+        moves to another coordinate."""
+        return self.problem.releases * self.problem.changed_coordinates
+
+    @property
+    def honest_users(self) -> int:
+        """Number of users whose noise has to suffice."""
+        count = math.floor(self.problem.honest * self.problem.n)
+        return whole("number of honest users", count, least=2)
+
+    @property
+    def central_step(self) -> float:
+        """The privacy loss of the Discrete Laplace noise in each sum when that changes by one."""
+        problem = self.problem
+        largest = largest_central(
+            eps=problem.eps,
+            delta=problem.delta,
+            max_value=problem.max_value,
+            changes=self.changes,
+        )
+        return largest / problem.max_value
+
+
+def for_one_release(name: str, problem: Problem) -> None:
+    """Refuse several releases for a mechanism whose privacy is only known for one."""
+    if problem.releases > 1:
+        raise InvalidParameter(
+            f"{name}: its privacy is computed for one release, not for {problem.releases:,} "
+            "together"
+        )
+
 
 def value_bits(problem: Problem) -> int:
-    """Bits of a message that is one of 1..max_value."""
-    return bits_per_message(problem.max_value)
+    """Bits of a message that is one of 1..max_value, in one of the coordinates."""
+    return bits_per_message(problem.dimension * problem.max_value)
 
 
 @dataclass(frozen=True)
@@ -38,10 +72,11 @@ class Run:
 
 
 class Baseline(Protocol):
-    """A way to sum integers.
+    """A way to sum integers, or vectors with at most one non-zero coordinate.
 
-    ``mse`` is the mean squared error of the sum, ``messages`` and ``bits`` are expected numbers per
-    user with a non-zero value, and ``guarantee`` says in words what is known about its privacy.
+    ``mse`` is the mean squared error of the sum, or of each coordinate; ``messages`` and ``bits``
+    are expected numbers per user with a non-zero value in one release, and ``guarantee`` says in
+    words what is known about the privacy of all releases together.
     """
 
     @property
@@ -63,7 +98,10 @@ class Baseline(Protocol):
     def bits(self) -> float: ...
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
-        """Run randomizers, shuffler and analyzer; in floating point, for simulations only."""
+        """Run randomizers, shuffler and analyzer for integers, with noise from everybody.
+
+        In floating point, for simulations only.
+        """
 
 
 def rmse(baseline: Baseline) -> float:

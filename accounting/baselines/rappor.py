@@ -1,5 +1,5 @@
 """Fragmented RAPPOR: a one-hot string of max_value bits, each flipped with probability f; only the
-positions of ones are sent.
+positions of ones are sent.  For vectors the string has max_value bits for each coordinate.
 
 The flip probability is the paper's "optimistic" one (after Ghazi, Kumar, Manurangsi and Pagh 2020,
 appendix G.3): the smallest f at which one explicit pair of datasets passes, in which one user
@@ -12,7 +12,8 @@ B = Bin(n, f) the ratio D(a) / B(a) is linear and increasing in a,
 
     R(a) = (1 - f) a / (n f) + f (n - a) / (n (1 - f)),
 
-so the divergence is the sum over a, b of B(a) B(b) (R(a) - e^eps R(b))_+, by prefix sums.
+so the divergence is the sum over a, b of B(a) B(b) (R(a) - e^eps R(b))_+, by prefix sums.  If only
+some users are honest, n is their number.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from scipy import stats
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
-from accounting.baselines.interface import ForProblem, Run, value_bits
+from accounting.baselines.interface import ForProblem, Run, for_one_release, value_bits
 
 _TAIL = 1e-20
 """Mass of a binomial tail that is left out."""
@@ -78,9 +79,13 @@ class FragmentedRappor(ForProblem):
     name = "fragmented RAPPOR"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for_one_release(self.name, self.problem)
+
     @cached_property
     def flip(self) -> float:
-        return flip_probability(self.problem.n, self.problem.eps, self.problem.delta)
+        return flip_probability(self.honest_users, self.problem.eps, self.problem.delta)
 
     @property
     def mse(self) -> float:
@@ -91,7 +96,8 @@ class FragmentedRappor(ForProblem):
 
     @property
     def messages(self) -> float:
-        return 1 - self.flip + (self.problem.max_value - 1) * self.flip
+        positions = self.problem.dimension * self.problem.max_value
+        return 1 - self.flip + (positions - 1) * self.flip
 
     @property
     def bits(self) -> float:

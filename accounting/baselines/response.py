@@ -1,5 +1,7 @@
 """Generalized randomized response: one message, the value or, with probability g, a random one.
 
+A vector with at most one non-zero coordinate has one of dimension * max_value + 1 values.
+
 As for RAPPOR, the probability is optimistic: the smallest at which one explicit pair of datasets
 passes, in which one user changes from j to k and all others have a third value v (0 if max_value is
 1), and the view is the counts of j and k.  Without that one user, the counts are trinomial; with
@@ -9,7 +11,9 @@ T(a, b) L(a, b) with
     L(a, b) = ((1 - g + u) a + u b) / (n u) + (g - 2u) (n - a - b) / (n (1 - 2u)),
 
 and with a k it is T(a, b) L(b, a).  For given b the difference L(a, b) - e^eps L(b, a) is linear
-and increasing in a, so its positive part over the binomial law of a is two binomial tails.
+and increasing in a, so its positive part over the binomial law of a is two binomial tails.  For
+vectors max_value here is the number of values that are not 0; if only some users are honest, n is
+their number.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from scipy import stats
 from accounting.base.arrays import IntArray
 from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
-from accounting.baselines.interface import ForProblem, Run
+from accounting.baselines.interface import ForProblem, Run, for_one_release
 from accounting.baselines.rappor import binomial
 from accounting.model.costs import bits_per_message
 
@@ -63,20 +67,29 @@ def _binary(n: int, u: float, eps: float) -> float:
 
 @dataclass(frozen=True)
 class RandomizedResponse(ForProblem):
-    """The mechanism in which every user sends one of 0..max_value."""
+    """The mechanism in which every user sends one of 0..max_value, with a coordinate unless 0."""
 
     name = "randomized response"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for_one_release(self.name, self.problem)
+
+    @property
+    def values(self) -> int:
+        """Number of values that are not 0."""
+        return self.problem.dimension * self.problem.max_value
+
     @cached_property
     def chance(self) -> float:
         """The probability g of a random message, with a relative accuracy of 1e-6."""
-        p = self.problem
-        low, high = 1e-3 / p.n, 1.0
-        if divergence(p.n, low, p.max_value, p.eps) <= p.delta:
-            raise InvalidParameter(f"delta = {p.delta:g}: no noise at all passes with n = {p.n}")
+        p, n = self.problem, self.honest_users
+        low, high = 1e-3 / n, 1.0
+        if divergence(n, low, self.values, p.eps) <= p.delta:
+            raise InvalidParameter(f"delta = {p.delta:g}: no noise at all passes with n = {n}")
         return bisection(
-            lambda g: divergence(p.n, g, p.max_value, p.eps) <= p.delta,
+            lambda g: divergence(n, g, self.values, p.eps) <= p.delta,
             low,
             high,
             mean=geometric_mean,
@@ -85,11 +98,15 @@ class RandomizedResponse(ForProblem):
 
     @property
     def mse(self) -> float:
-        """Mean squared error for the worst inputs, all of them 0 or max_value."""
+        """Mean squared error for the worst inputs, all of them 0 or max_value in a coordinate."""
         g, top = self.chance, self.problem.max_value
         if g == 1:
             return math.inf
-        one = g * (1 - g) * top**2 / 4 + g * ((top + 1) ** 2 - 1) / 12
+        # of a random message: the mean and the mean square of its value in the coordinate
+        mean = top * (top + 1) / 2 / (self.values + 1)
+        square = mean * (2 * top + 1) / 3
+        noise = g * square - (g * mean) ** 2  # the variance of a user with 0
+        one = noise + g * (1 - g) * top * max(0.0, top - 2 * mean)
         return self.problem.n * one / (1 - g) ** 2
 
     @property
@@ -98,7 +115,7 @@ class RandomizedResponse(ForProblem):
 
     @property
     def bits(self) -> float:
-        return float(bits_per_message(self.problem.max_value + 1))
+        return float(bits_per_message(self.values + 1))
 
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
         g, top = self.chance, self.problem.max_value

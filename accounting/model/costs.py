@@ -9,6 +9,8 @@ from typing import NamedTuple
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.model.problem import Problem
 
+PURE_CHANGES = 2
+"""Number of changes up to which the central noise uses nothing of delta."""
 _MOST_LOSSES = 4_000_000
 """Largest number of distinct losses of all changes together, which bounds the memory."""
 _FINEST = 400
@@ -56,7 +58,7 @@ def discrete_laplace_deviation(step: float) -> float:
 def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -> float:
     """Approximately the largest eps* at which the Discrete Laplace mechanism alone is
     (eps, delta/2)-DP for this many simultaneous changes by max_value."""
-    if changes <= 2:  # delta allows hardly more than eps / changes
+    if changes <= PURE_CHANGES:  # delta allows hardly more than eps / changes
         return eps / changes
     top = max(1, min(max_value, _FINEST, _MOST_LOSSES // changes))
     found, _ = bisection(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from accounting.base.deadline import check_time, limited, seconds_left
 from accounting.base.errors import Undecided
-from accounting.base.threads import cores
+from accounting.base.threads import can_fork, cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
     """
     global _task  # noqa: PLW0603 - forked workers inherit it
     workers = cores()
-    alone = workers < 2 or "fork" not in multiprocessing.get_all_start_methods()
+    alone = workers < 2 or not can_fork()
     until = time.monotonic() + (math.inf if alone else _WORTHWHILE)
     first: list[Result] = []
     for item in items:
@@ -76,7 +76,7 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
 
 def in_a_process(task: Callable[[], int | None]) -> int | None:
     """``task()``, in a process that is killed at the deadline, for tasks that never check it."""
-    if not limited() or "fork" not in multiprocessing.get_all_start_methods():
+    if not limited() or not can_fork():
         return task()
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)

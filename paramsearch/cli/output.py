@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from accounting.base.errors import InvalidParameter
@@ -23,6 +25,10 @@ Fact = tuple[str, str] | tuple[str, str, str]
 
 _SECONDS_PER_LINE = 30.0
 """Time between two lines of progress where stderr is not a terminal."""
+_GAP = 2
+"""Spaces between two columns of a table."""
+_NARROWEST = 12
+"""Narrowest column of texts on a small terminal."""
 _answered = False
 """Whether an answer was printed."""
 
@@ -40,6 +46,16 @@ def write(text: str) -> None:
         print(text, end="", flush=True)
     except BrokenPipeError:
         ignore_stdout()
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print lines, wrapped between words on a terminal."""
+    from rich.console import Console
+
+    console = Console()
+    for line in lines:
+        parts = wrap(line, console.width) if console.is_terminal else [line]
+        write("".join(f"{part}\n" for part in parts))
 
 
 def ignore_stdout() -> None:
@@ -70,6 +86,55 @@ def show(facts: Iterable[Fact]) -> None:
     with console.capture() as captured:
         console.print(table)
     write(captured.get())  # in one piece: rich does not expect a closed pipe
+
+
+class TextTable:
+    """A table with a text in its first and last columns and numbers between them.
+
+    It may be printed in parts, whose columns have the widths of the first part.  On a terminal the
+    texts are wrapped between words; elsewhere every row is one line.
+    """
+
+    def __init__(self, heads: Sequence[str], *, widths: Sequence[int] = ()) -> None:
+        """``widths`` are the least of the first columns, for parts that come later."""
+        from rich.console import Console
+
+        console = Console()
+        self.heads, self.least = heads, widths
+        self.widths: list[int] = []
+        self.room = console.width if console.is_terminal else None
+
+    def write(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print rows, the first time below the heads."""
+        if not self.widths:
+            rows = [self.heads, *rows]
+            self.widths = self._fitting(rows)
+        write("".join(map(self._lines, rows)))
+
+    def _fitting(self, rows: Sequence[Sequence[str]]) -> list[int]:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for i, least in enumerate(self.least):
+            widths[i] = max(widths[i], least)
+        if self.room is not None and (spare := self.room - sum(widths) - _GAP * len(widths)) < 0:
+            texts = widths[0] + widths[-1] + spare  # what is left for both
+            widths[0] = max(_NARROWEST, min(widths[0], texts // 2))
+            widths[-1] = max(_NARROWEST, texts - widths[0])
+        return widths
+
+    def _lines(self, row: Sequence[str]) -> str:
+        if self.room is None:
+            cells = [[cell] for cell in row]
+        else:
+            cells = [wrap(text, width) for text, width in zip(row, self.widths, strict=True)]
+        lines = []
+        last = len(row) - 1
+        for parts in zip_longest(*cells, fillvalue=""):
+            padded = [
+                part.rjust(width) if 0 < i < last else part.ljust(width)
+                for i, (part, width) in enumerate(zip(parts, self.widths, strict=True))
+            ]
+            lines.append((" " * _GAP).join(padded).rstrip() + "\n")
+        return "".join(lines)
 
 
 def print_json(answer: dict[str, Any]) -> None:

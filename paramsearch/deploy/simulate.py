@@ -19,7 +19,7 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
-from accounting.base.threads import cores
+from accounting.base.threads import can_fork, cores
 from accounting.base.validation import one_of, share, whole
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
@@ -218,8 +218,7 @@ def _in_processes(pieces: list[_Piece]) -> Iterator[Run]:
     if len(pieces) < 4 or cores() < 2:
         yield from map(_piece, pieces)
         return
-    fork = "fork" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if fork else "spawn")
+    context = multiprocessing.get_context("fork" if can_fork() else "spawn")
     with ProcessPoolExecutor(cores(), context) as pool:
         yield from pool.map(_piece, pieces)
 

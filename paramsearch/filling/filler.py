@@ -9,7 +9,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Future,
+    as_completed,
+    wait,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -70,6 +77,8 @@ class Summary:
 
     cells: int
     done: int = 0
+    cut_short: int = 0
+    """Number of files with the best noise of a search that an interrupt ended."""
     made: int = 0
     repaired: int = 0
     failures: dict[str, str] = field(default_factory=dict)
@@ -81,10 +90,11 @@ class Summary:
 
 def violations(folder: Folder, tolerance: float) -> list[Task]:
     """Repairs of all cells that cost more than a harder one, from which the search is to start."""
+    done = folder.done_names()
     cost = {
         cell: folder.rows[cell.name].cost(folder.grid.objective)
         for cell in folder.grid.cells
-        if cell.name in folder.rows
+        if cell.name in done
     }
     cheapest: dict[Cell, Cell] = {}
     for cell, other in harder_neighbors(cost):
@@ -124,7 +134,12 @@ class Filler:
         self.saved = self.active = time.monotonic()
 
     def run(self) -> Summary:
-        """Fill the table; after an interrupt everything that is finished is on disk."""
+        """Fill the table.
+
+        After an interrupt everything that is finished is on disk, and so is the best of every
+        search that was running, certified; the next run repeats those searches from the beginning,
+        so that the finished table is the same.  A second interrupt gives them up.
+        """
         summary, folder = self.summary, self.folder
         try:
             self._run_tasks([Task(cell, self.grid.parent(cell)) for cell in self.grid.cells])
@@ -137,17 +152,36 @@ class Filler:
                 self._run_tasks(repairs)
         except KeyboardInterrupt:
             summary.interrupted = True
+            with suppress(KeyboardInterrupt):
+                self._let_searches_end()
         except BaseException:
             with suppress(Exception):  # the first error is the one to report
                 folder.write_index()
             raise
         folder.write_index()
         names = {cell.name for cell in self.grid.cells}
-        summary.done = len(names & folder.rows.keys())
+        summary.done = len(names & folder.done_names())
+        summary.cut_short = len(names & folder.cut_short)
         summary.failures = {name: folder.failures[name] for name in names & folder.failures.keys()}
         summary.otherwise = len(names & folder.other_objective)
         summary.violations = [task.cell.name for task in violations(folder, _REPORTED)]
         return summary
+
+    def _let_searches_end(self) -> None:
+        """Keep what the running searches have; whether they failed is for the next run to say."""
+        self.folder.write_index()  # the next signal may leave no time for it
+        if not self.running or not self.pool.stop():
+            return
+        self.progress(
+            "interrupted: the best of what is being searched for is certified now; interrupt again "
+            "to give it up"
+        )
+        for future in as_completed(list(self.running)):
+            task = self.running.pop(future)
+            with suppress(Exception):  # the worker died
+                result = future.result()
+                if result.text is not None:
+                    self._end(task, result)
 
     def _with_start(self, task: Task) -> Task:
         """The task with the file to start from, if there is one."""
@@ -181,15 +215,11 @@ class Filler:
         folder = self.folder
         if task.repair:
             return (task.cell.name, task.sha256) in folder.tried
-        return task.cell.name in folder.failures or folder.row(task.cell) is not None
+        return task.cell.name in folder.failures or folder.done(task.cell)
 
     def _ready(self, task: Task) -> bool:
         start = task.start
-        return (
-            start is None
-            or start.name in self.folder.failures
-            or self.folder.row(start) is not None
-        )
+        return start is None or start.name in self.folder.failures or self.folder.done(start)
 
     def _submit(self, task: Task) -> None:
         task = self._with_start(task)
@@ -260,13 +290,9 @@ class Filler:
             note = f"the worker's result is refused: {error}"
             folder.record_failure(cell, note, start=task.sha256)
         folder.release(cell)
-        cells = self.grid.cells
+        cells, ended = self.grid.cells, folder.done_names() | folder.failures.keys()
         failed = sum(cell.name in folder.failures for cell in cells)
-        undone = [
-            Task(cell, self.grid.parent(cell))
-            for cell in cells
-            if cell.name not in folder.rows and cell.name not in folder.failures
-        ]
+        undone = [Task(cell, self.grid.parent(cell)) for cell in cells if cell.name not in ended]
         done = len(cells) - len(undone) - failed
         left = self.times.left(undone, self.pool.slots())
         self.on_event(Event(task, done, failed, len(cells), left, note))
@@ -279,6 +305,8 @@ class Filler:
             folder.record_failure(cell, reason, start=task.sha256)
             return reason
         better = folder.store(cell, result.text, seconds=seconds, start=task.sha256)
+        if result.cut_short:
+            return "the search was cut short; " + ("its best is kept" if better else "not kept")
         self.times.add(task, seconds)
         self.summary.made += not task.repair
         self.summary.repaired += task.repair and better

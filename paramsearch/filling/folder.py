@@ -1,6 +1,8 @@
 """The folder of a table, which any number of runs may share.
 
-``files/NAME.json``   certified parameter files, each complete or absent: a cell with one is done.
+``files/NAME.json``   certified parameter files, each complete or absent: a cell with one is done,
+                      unless an interrupt ended its search.  Such a file serves, and says so in its
+                      provenance; the next run searches again, as if it were absent.
 ``index.parquet``     rebuilt from the files from time to time.
 ``journal.jsonl``     one line for each job that ended, with its time or the reason of its failure.
 ``lock``              a run locks one byte of it for each cell it works on; the operating system
@@ -10,7 +12,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import time
@@ -29,6 +30,11 @@ from paramsearch.tables import index
 from paramsearch.tables.cell import Cell
 from paramsearch.tables.index import FILES, INDEX, Row
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 _STALE = 3600
 """Age in seconds from which on a temporary file is certainly not being written any more."""
 
@@ -45,6 +51,12 @@ class Folder:
     """Names of cells, each with the sha256 of a file from which a search for it has started."""
 
     def __post_init__(self) -> None:
+        if fcntl is None:
+            raise InvalidParameter(
+                "this system has no locks on parts of a file (fcntl), with which the processes "
+                "that fill a table agree who does what: fill tables on Linux or macOS; every other "
+                "command works here"
+            )
         try:
             (self.path / FILES).mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -61,6 +73,8 @@ class Folder:
         """Names of files that are not the file of their cell, with the reason."""
         self.other_objective: set[str] = set()
         """Names of cells whose file was made with another objective than the grid's."""
+        self.cut_short: set[str] = set()
+        """Names of cells whose file has the best noise of a search that an interrupt ended."""
         self._remove_partial_files()
         self._end_partial_line()
         self._read_journal()
@@ -105,16 +119,28 @@ class Folder:
             except AccountingError as error:
                 self.invalid_files[path.name] = f"{error}; remove the file to have it made again"
         for name in self.rows.keys() - names:
-            del self.rows[name], self._versions[name]
+            self._forget(name)
 
     def row(self, cell: Cell) -> Row | None:
-        """The row of a cell if this run or another one has finished it."""
+        """The row of a cell if it has a file, of this run or another one."""
         try:
             return self._refresh(self.file(cell))
         except FileNotFoundError:
-            self.rows.pop(cell.name, None)
-            self._versions.pop(cell.name, None)
+            self._forget(cell.name)
             return None
+
+    def done(self, cell: Cell) -> bool:
+        """Whether this run or another one has finished a cell."""
+        return self.row(cell) is not None and cell.name not in self.cut_short
+
+    def done_names(self) -> set[str]:
+        """Names of the cells that were finished when their files were last looked at."""
+        return self.rows.keys() - self.cut_short
+
+    def _forget(self, name: str) -> None:
+        self.rows.pop(name, None)
+        self._versions.pop(name, None)
+        self.cut_short.discard(name)
 
     def _refresh(self, path: Path) -> Row:
         status = path.stat()
@@ -125,7 +151,11 @@ class Folder:
             self._versions[path.stem] = version
             if file.provenance.settings.get("objective") != self.grid.objective:
                 self.other_objective.add(path.stem)
-            self.failures.pop(path.stem, None)
+            if _is_cut_short(file):
+                self.cut_short.add(path.stem)
+            else:
+                self.cut_short.discard(path.stem)
+                self.failures.pop(path.stem, None)
         return self.rows[path.stem]
 
     def _row(self, name: str, file: ParameterFile) -> Row:
@@ -136,7 +166,11 @@ class Folder:
         return row
 
     def store(self, cell: Cell, text: str, *, seconds: float, start: str | None) -> bool:
-        """Store a new file unless there is one as cheap; whether it was stored."""
+        """Store a new file unless there is one as cheap; whether it was stored.
+
+        The result of a search that was cut short never replaces a finished one, and always makes
+        way for it, so that the finished table does not depend on interrupts.
+        """
         source = f"the file for {cell}"
         file = from_json(strict_json.parse(text, source=source), source=source)
         consistent(file)
@@ -144,9 +178,16 @@ class Folder:
         new, old = self._row(cell.name, file), self.row(cell)
         objective = self.grid.objective
         better = old is None or new.cost(objective) < old.cost(objective)
+        only_rest = _is_cut_short(file)
+        if cell.name in self.cut_short:
+            better = better or not only_rest
+        elif only_rest:
+            better = old is None
         if better:
             save(file, self.file(cell))
             self.row(cell)
+        if only_rest:
+            return better
         entry = _Entry(cell=cell.name, start=start, sha256=file.sha256, seconds=seconds)
         self._write(entry)
         return better
@@ -200,7 +241,7 @@ class Folder:
             self.tried.add((entry.cell, entry.start))
         if entry.failure is None:
             self.failures.pop(entry.cell, None)
-        elif entry.cell not in self.rows:
+        elif entry.cell not in self.rows or entry.cell in self.cut_short:
             self.failures[entry.cell] = entry.failure
         if entry.sha256 is not None and entry.seconds is not None:
             self._seconds[entry.sha256] = entry.seconds
@@ -216,6 +257,10 @@ class _Entry(BaseModel):
     failure: str | None = None
     sha256: str | None = None
     seconds: float | None = None
+
+
+def _is_cut_short(file: ParameterFile) -> bool:
+    return file.provenance.settings.get("ended_by") == "interrupt"
 
 
 def _place(cell: Cell) -> int:

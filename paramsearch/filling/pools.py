@@ -8,14 +8,17 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib import metadata
 from multiprocessing import connection
+from multiprocessing.synchronize import Event
 from typing import Any, Protocol, TypeVar
 
 from accounting.base.errors import InvalidParameter, Undecided
 from accounting.base.threads import cores
+from paramsearch.filling.worker import stop_searches_when
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,23 +43,31 @@ class Pool(Protocol):
     def trouble(self) -> str | None:
         """Why no job ends, if that is known."""
 
+    def stop(self) -> bool:
+        """Ask the searches that are running to end soon with what they have; whether they can."""
+
     def close(self) -> None:
         """End the pool and all jobs that are running."""
 
 
 class LocalPool:
-    """Processes that use one core each; they end when this process ends for whatever reason."""
+    """Processes that use one core each; they end when this process ends for whatever reason.
+
+    Ctrl-C reaches them, too, and they ignore it: this process decides what becomes of their jobs.
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = cores() if workers is None else workers
         self.environment = {name: os.environ.get(name) for name in _BLAS}
         os.environ.update(dict.fromkeys(_BLAS, "1"))  # inherited by the workers
         self.others = set(multiprocessing.active_children())
+        self.context = multiprocessing.get_context("spawn")
+        self.stopping = self.context.Event()
         self.pool: Executor = self._pool()
 
     def _pool(self) -> Executor:
         return ProcessPoolExecutor(
-            self.workers, multiprocessing.get_context("spawn"), initializer=_begin
+            self.workers, self.context, initializer=_begin, initargs=(self.stopping,)
         )
 
     def slots(self) -> int:
@@ -64,11 +75,8 @@ class LocalPool:
 
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
         # this may start a process, which must not receive an interrupt while it imports
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _without_interrupts():
             return self.pool.submit(work, item)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def renew(self) -> None:
         self._end()
@@ -76,6 +84,10 @@ class LocalPool:
 
     def trouble(self) -> str | None:
         return None
+
+    def stop(self) -> bool:
+        self.stopping.set()
+        return True
 
     def close(self) -> None:
         self._end()
@@ -91,10 +103,27 @@ class LocalPool:
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin() -> None:
-    """Make a new worker process end when its parent does."""
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Keep Ctrl-C from processes that are started now, where the system can."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(stopping: Event) -> None:
+    """Make a new worker process end when its parent does, and its searches when that says so."""
     parent = multiprocessing.parent_process()
     assert parent is not None
+    for name in ("SIGINT", "SIGHUP"):  # of the terminal, to all its processes
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    stop_searches_when(stopping.is_set)
 
     def watch() -> None:
         connection.wait([parent.sentinel])
@@ -169,6 +198,9 @@ class DaskPool:
         if self._workers():
             return None
         return f"no worker yet; start some with: dask worker {self.address} --nthreads 1"
+
+    def stop(self) -> bool:
+        return False  # they are threads of another machine: their jobs are given up
 
     def close(self) -> None:
         self.pool.shutdown(wait=False)

@@ -16,6 +16,7 @@ from paramsearch.certification.audit import audit
 from paramsearch.generation.generate import generate
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.request import Request
+from paramsearch.search.budget import never
 from paramsearch.tables.index import Row
 
 Item = TypeVar("Item")
@@ -23,6 +24,15 @@ Result = TypeVar("Result")
 _ONE_AT_A_TIME = threading.Lock()
 """The precision of ball arithmetic is global to the process, and a Dask worker may have several
 threads."""
+
+_stop: Callable[[], bool] = never
+"""Whether searches are to end, and to certify what they have."""
+
+
+def stop_searches_when(condition: Callable[[], bool]) -> None:
+    """End the searches of this process, now and later, once the condition is true."""
+    global _stop  # noqa: PLW0603 - a property of the process
+    _stop = condition
 
 
 @dataclass(frozen=True)
@@ -35,11 +45,15 @@ class SearchJob:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The text of a certified parameter file, or why there is none."""
+    """The text of a certified parameter file, or why there is none.
+
+    The provenance of a file also says if its search was cut short.
+    """
 
     text: str | None
     failure: str | None
     seconds: float
+    cut_short: bool = False
 
 
 def run_search(job: SearchJob) -> SearchResult:
@@ -59,18 +73,18 @@ def _alone(work: Callable[[Item], Result], item: Item) -> Result:
 
 def _search(job: SearchJob) -> SearchResult:
     begun = time.perf_counter()
-    text = failure = None
+    text, failure, cut_short = None, None, False
     try:
         if job.start is None:
-            made = generate(job.request)
+            made = generate(job.request, stop=_stop)
         else:
             start = _file(job.start)
-            settings = {**job.request.settings, "start": start.sha256}
-            made = generate(replace(job.request, settings=settings), resume=start, refine_only=True)
-        text = dumps(made.file)
+            request = replace(job.request, settings={**job.request.settings, "start": start.sha256})
+            made = generate(request, resume=start, refine_only=True, stop=_stop)
+        text, cut_short = dumps(made.file), made.interrupted
     except (AccountingError, MemoryError) as error:
         failure = _because(error)
-    return SearchResult(text, failure, time.perf_counter() - begun)
+    return SearchResult(text, failure, time.perf_counter() - begun, cut_short)
 
 
 @dataclass(frozen=True)

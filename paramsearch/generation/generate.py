@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from accounting.base.enclosure import at_least, at_most
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.model.costs import central_rmse, largest_central
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import finish
@@ -18,21 +18,16 @@ from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
+from paramsearch.request import Request
 from paramsearch.search import central_noise
-from paramsearch.search.budget import Budget
+from paramsearch.search.budget import Budget, never
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Candidate, Search, Start
 from paramsearch.search.target import Target
 
-_CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
-"""Ratio of neighboring eps* that are compared, and the largest as a share of the largest possible
-one; rules of thumb."""
-
-
 _SMALL_PROBLEM = 24
-"""Largest max_value at which they are compared."""
+"""Largest max_value at which different eps* are compared."""
 _PREDICTION_SECONDS = 3.0
 """Longest time for the prediction of what shorter messages would cost."""
 _FEWER_BITS = 0.995
@@ -82,6 +77,7 @@ def generate(
     resume: ParameterFile | None = None,
     draft: FamilyDraft | None = None,
     refine_only: bool = False,
+    stop: Callable[[], bool] = never,
     progress: Progress = silent,
 ) -> Generated:
     """Search for the cheapest parameters of a request, and certify them.
@@ -96,6 +92,7 @@ def generate(
         draft: A family from which the search starts as well.
         refine_only: Whether to start only from that file, and to change only single atoms.  This is
             many times faster; local optimality is not proved.
+        stop: Asked now and then; once it is true, the search ends as if interrupted.
         progress: Called with one line of text now and then.
 
     Returns:
@@ -112,7 +109,7 @@ def generate(
     (4, 4)
     """
     try:
-        return _generate(request, resume, draft, refine_only, progress)
+        return _generate(request, resume, draft, refine_only, stop, progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
 
@@ -122,6 +119,7 @@ def _generate(
     resume: ParameterFile | None,
     draft: FamilyDraft | None,
     refine_only: bool,
+    stop: Callable[[], bool],
     progress: Progress,
 ) -> Generated:
     target = _target(request)
@@ -136,7 +134,7 @@ def _generate(
     plan.check()
     plan.announce(progress)
     request = replace(request, tier=plan.tier)
-    budget = Budget(tries=request.tries, seconds=plan.search_seconds)
+    budget = Budget(tries=request.tries, seconds=plan.search_seconds, stop=stop)
     search = Search(target, budget=budget, seed=request.seed, progress=progress)
     interrupted = False
     try:
@@ -146,13 +144,13 @@ def _generate(
             best = search.refine(start)
         else:
             best = search.run(start, drafts)
+        if not budget.spent():
+            progress("the last steps")
+            best = polished(best)
     except KeyboardInterrupt:
         if search.best is None:
             raise
         best, interrupted = search.best, True
-    if not interrupted and not budget.spent():
-        progress("the last steps")
-        best = polished(best)
     if refine_only or interrupted or budget.spent():
         plan = replace(plan, proves_optimality=False)
     return _finished(request, search, best, plan, interrupted=interrupted)
@@ -160,34 +158,20 @@ def _generate(
 
 def _target(request: Request) -> Target:
     """The target of the search; choosing its central noise may take small searches."""
-    # a value that moves to another coordinate is two changes at once
-    changes = request.releases * request.changed_coordinates
-    largest = largest_central(
-        eps=request.eps, delta=request.delta, max_value=request.max_value, changes=changes
-    )
-    wanted = request.central_fraction
-    fraction = DEFAULT_CENTRAL_FRACTION if wanted is None else wanted
-    eps_central = central_noise.by_fraction(fraction, largest)
-    target = Target(request.problem, eps_central, request.objective)
-    max_rmse = request.max_rmse
-    if request.max_error_ratio is not None:
-        max_rmse = request.max_error_ratio * central_rmse(request)
-    if max_rmse is None:
+    sizes = central_noise.choices(request)
+    target = Target(request.problem, sizes[0], request.objective)
+    if len(sizes) == 1:
         return target
-    least = central_noise.by_rmse(max_rmse, request.max_value, largest, request.honest)
-    return replace(target, eps_central=_cheapest_central(target, least, largest))
+    small = target.at(min(request.max_value, _SMALL_PROBLEM))
+    cheapest = min(sizes, key=lambda size: _predicted_messages(replace(small, eps_central=size)))
+    return replace(target, eps_central=cheapest)
 
 
-def _cheapest_central(target: Target, least: float, largest: float) -> float:
-    """The eps* from ``least`` on with the fewest messages according to stage 1.
-
-    Less error can be cheaper, because central noise is sent as messages, too.
-    """
-    sizes = [least]
-    while sizes[-1] * _CENTRAL_RATIO < _LARGEST_SHARE * largest:
-        sizes.append(sizes[-1] * _CENTRAL_RATIO)
-    small = target.at(min(target.problem.max_value, _SMALL_PROBLEM))
-    return min(sizes, key=lambda size: predicted(replace(small, eps_central=size)).messages)
+def _predicted_messages(target: Target) -> float:
+    """What stage 1 predicts; if max_value is 1, what stage 2 finds for the only family."""
+    if target.problem.max_value == 1:
+        return Search(target, Budget()).solve(FamilyDraft(1, {})).solution.messages
+    return predicted(target).messages
 
 
 def _with_paper_parameters(request: Request, target: Target, progress: Progress) -> Generated:
@@ -246,6 +230,7 @@ def _finished(
 ) -> Generated:
     progress = search.progress
     cut_short = search.budget.cut or search.budget.spent()
+    interrupted = interrupted or (cut_short and search.budget.stop())
     settings: dict[str, Any] = {
         "method": request.method,
         "objective": request.objective,

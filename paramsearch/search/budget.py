@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+
+def never() -> bool:
+    """Do not stop."""
+    return False
 
 
 @dataclass
 class Budget:
-    """``tries`` says how thorough a search is, and it ends after ``seconds``.
+    """``tries`` says how thorough a search is; it ends after ``seconds``, or when ``stop`` says so.
 
-    ``cut`` says whether anything ended early for lack of time.
+    ``cut`` says whether anything ended early.
     """
 
     tries: int = 80
     seconds: float = math.inf
     begun: float = field(default_factory=time.monotonic)
     cut: bool = False
+    stop: Callable[[], bool] = never
 
     def at(self, share: float) -> float:
         """Time of the monotonic clock when this share of the seconds has passed."""
         return self.begun + share * self.seconds
 
     def spent(self, share: float = 1.0) -> bool:
-        is_spent = time.monotonic() > self.at(share)
+        """Whether this share of the seconds has passed, or the search is to stop."""
+        is_spent = time.monotonic() > self.at(share) or self.stop()
         self.cut = self.cut or is_spent
         return is_spent

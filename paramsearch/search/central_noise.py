@@ -4,8 +4,62 @@ from __future__ import annotations
 
 import math
 
+from accounting.base.enclosure import at_most
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import positive, real
+from accounting.model.costs import central_rmse, discrete_laplace_deviation, largest_central
+from accounting.model.problem import Problem
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
+
+_MOST_CENTRAL, _ADVISED_CENTRAL = 0.999, 0.99
+"""Largest share of the largest possible eps* at which the atoms have enough left, and the one that
+is advised where an error is refused."""
+_CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
+"""Ratio of neighboring eps* that are compared, and the largest as a share of the largest possible
+one; rules of thumb."""
+
+
+def largest_for(problem: Problem) -> float:
+    """About the largest eps* of a problem: that of the Discrete Laplace mechanism alone."""
+    return largest_central(
+        eps=problem.eps,
+        delta=problem.delta,
+        max_value=problem.max_value,
+        # a value that moves to another coordinate is two changes at once
+        changes=problem.releases * problem.changed_coordinates,
+    )
+
+
+def choices(request: Request) -> list[float]:
+    """The eps* to compare for a request: that of its fraction, or several with at most its error.
+
+    Less error can be cheaper, because central noise is sent as messages, too.
+
+    Raises:
+        InvalidParameter: If the request asks for an error or a fraction out of reach.
+    """
+    largest, ratio = largest_for(request), request.max_error_ratio
+    if ratio is not None:
+        unit = central_rmse(request)
+        try:
+            sizes = [by_rmse(ratio * unit, request.max_value, largest, request.honest)]
+        except InvalidParameter:
+            least = _advised_rmse(request.max_value, largest, request.honest) / unit
+            why = "the atoms need a part of eps"
+            if request.honest < 1:
+                why += ", and the noise of the honest users has to suffice"
+            raise InvalidParameter(
+                f"max error ratio = {ratio:g} is out of reach: {why}; allow at least "
+                f"{at_most(least)}"
+            ) from None
+    elif request.max_rmse is not None:
+        sizes = [by_rmse(request.max_rmse, request.max_value, largest, request.honest)]
+    else:
+        wanted = request.central_fraction
+        return [by_fraction(DEFAULT_CENTRAL_FRACTION if wanted is None else wanted, largest)]
+    while sizes[-1] * _CENTRAL_RATIO < _LARGEST_SHARE * largest:
+        sizes.append(sizes[-1] * _CENTRAL_RATIO)
+    return sizes
 
 
 def by_fraction(fraction: float, largest: float) -> float:
@@ -33,11 +87,16 @@ def by_rmse(max_rmse: float, max_value: int, largest: float, honest: float = 1.0
     """
     rmse = positive("max rmse", max_rmse) * math.sqrt(honest)
     central = 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
-    if central >= 0.999 * largest:
-        least = 1 / (math.sqrt(2 * honest) * math.sinh(largest / (2 * max_value)))
+    if central >= _MOST_CENTRAL * largest:
+        least = discrete_laplace_deviation(largest / max_value) / math.sqrt(honest)
         raise InvalidParameter(
             f"max rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
             f"{least:.6g} at this eps, and the atoms need a part of eps; allow at least "
-            f"{1.01 * least:.4g}, or raise eps"
+            f"{at_most(_advised_rmse(max_value, largest, honest))}, or raise eps"
         )
     return central
+
+
+def _advised_rmse(max_value: int, largest: float, honest: float) -> float:
+    """A small error that is not refused."""
+    return discrete_laplace_deviation(_ADVISED_CENTRAL * largest / max_value) / math.sqrt(honest)

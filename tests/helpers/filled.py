@@ -63,6 +63,9 @@ class Here:
     def trouble(self) -> str | None:
         return None
 
+    def stop(self) -> bool:
+        return False
+
     def close(self) -> None:
         pass
 

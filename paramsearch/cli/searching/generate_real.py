@@ -80,7 +80,7 @@ def generate_real(
     with progress("generate-real") as say, nothing_written():
         made = generate_real(request, resume=start, progress=say, announce=note)
         made = better(made, start, request.tier, say)
-    about = [*facts(made, output, time.monotonic() - begun), *_beside(made)]
+    about = facts(made, output, time.monotonic() - begun, _beside(made))
     deliver(made, output, about, as_json=as_json)
 
 

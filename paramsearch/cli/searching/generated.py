@@ -44,7 +44,36 @@ def generate_and_deliver(
     with progress("generate") as say, nothing_written():
         made = generate(request, resume=start, progress=say)
         made = better(made, start, request.tier, say)
-    deliver(made, output, facts(made, output, time.monotonic() - begun), as_json=as_json)
+    about = facts(made, output, time.monotonic() - begun, _paper_for_vectors(made.file))
+    deliver(made, output, about, as_json=as_json)
+
+
+def _paper_for_vectors(file: ParameterFile) -> Iterator[Fact]:
+    """What the noise of the paper's theorem costs for the same vectors and the same error."""
+    from accounting.model.problem import Problem
+    from paramsearch.comparison import published_noise
+
+    known = file.problem
+    if file.dimension == 1 or known.releases > 1:  # it has nothing for several releases
+        return
+    problem = Problem(
+        n=known.n,
+        eps=known.eps,
+        delta=known.delta,
+        max_value=known.max_value,
+        dimension=file.dimension,
+        honest=known.honest,
+    )
+    fraction = file.central.eps_central * problem.changed_coordinates / problem.eps
+    try:
+        theorem = next(published_noise(problem, central_fraction=fraction))
+    except AccountingError:  # there is hardly any eps left for the atoms
+        return
+    yield (
+        "the paper",
+        f"its theorem with eps / 2 and delta / 2 in each coordinate: {theorem.messages:,.5g} "
+        f"messages and {theorem.bits:,.5g} bits per user, against {file.cost.bits_per_user:.5g}",
+    )
 
 
 @contextmanager
@@ -136,8 +165,10 @@ def _proved(old: ParameterFile, made: GeneratedKind, tier: Tier, say: Progress) 
     return made if old.certificate is None else replace(made, file=old, optimality=None, kept=True)
 
 
-def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
-    """The result in words."""
+def facts(
+    made: Generated, output: Path | None, seconds: float, beside: Iterable[Fact] = ()
+) -> Iterator[Fact]:
+    """The result in words, with what else there is to say of it."""
     from paramsearch.parameters.words import error_of, file_claim_in_words, values_of
 
     file = made.file
@@ -185,6 +216,7 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
             "starts",
             f"{len(made.prices)} starts; {others} ended {' and '.join(above)} above the best",
         )
+    yield from beside
     if made.kept:
         yield "note", "nothing cheaper was found; the file is unchanged", "yellow"
     if made.interrupted:

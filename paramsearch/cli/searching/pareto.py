@@ -17,6 +17,7 @@ from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
 
 if TYPE_CHECKING:
     from paramsearch.parameters.parameter_file import ParameterFile
+    from paramsearch.request import Request
 
 _FRACTIONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
 """Central fractions that are tried by default."""
@@ -29,7 +30,17 @@ def pareto(
     max_value: options.MaxValue,
     fraction: Annotated[
         list[float] | None,
-        typer.Option(help="A central fraction; may be repeated. [0.05 ... 0.99]"),
+        typer.Option(
+            help="A point with this central fraction; may be repeated. [0.05 ... 0.99, if there is "
+            "no point with an error either]"
+        ),
+    ] = None,
+    max_error_ratio: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="A point with at most this error, in units of that of the central mechanism, such "
+            "as 1.5; may be repeated, and may be combined with --fraction."
+        ),
     ] = None,
     tries: Annotated[int, typer.Option(help="Number of families to try for each point.")] = 20,
     seed: options.Seed = 0,
@@ -41,42 +52,47 @@ def pareto(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Trade messages for error: a certified file for each central fraction from 0.05 to 0.99."""
+    """Trade messages for error: a certified file for each central fraction from 0.05 to 0.99.
+
+    Or for the given fractions and errors.
+    """
     from paramsearch.generation.generate import generate
     from paramsearch.parameters.parameter_file import save
     from paramsearch.request import Request
-    from paramsearch.search.central_noise import by_fraction
+    from paramsearch.search.central_noise import choices
 
     request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
-    fractions = sorted(set(fraction or _FRACTIONS))
+    shares = fraction or (() if max_error_ratio else _FRACTIONS)
+    points = [replace(request, central_fraction=share) for share in sorted(set(shares))]
+    ratios = sorted(set(max_error_ratio or ()), reverse=True)
+    points += [replace(request, max_error_ratio=ratio) for ratio in ratios]
+    # by falling error, and bad points are refused before any work is done
+    points.sort(key=lambda point: choices(point)[0])
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)
     if output is not None:
         check_folder(output)
-    for share in fractions:
-        by_fraction(share, eps)  # refuses a bad one before any work is done
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
     files: list[ParameterFile] = []
     interrupted = False
-    for i, share in enumerate(fractions):
+    for i, point in enumerate(points):
         try:
-            with progress(f"central fraction {share:g} ({i + 1} of {len(fractions)})") as say:
-                asked = replace(request, central_fraction=share)
-                # the file of one fraction is a good start for the next
-                made = generate(asked, resume=files[-1] if files else None, progress=say)
+            with progress(f"point {i + 1} of {len(points)}, {_in_words(point)}") as say:
+                # the file of one point is a good start for the next
+                made = generate(point, resume=files[-1] if files else None, progress=say)
         except KeyboardInterrupt:
             interrupted = True
             break
         files.append(made.file)
         if output is not None:
-            save(made.file, output / _name(made.file, share))
+            save(made.file, output / _name(point))
         if made.interrupted:
             interrupted = True
             break
     if not files:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    rows = [_row(share, file) for share, file in zip(fractions, files, strict=False)]
+    rows = [_row(point, file) for point, file in zip(points, files, strict=False)]
     if plot is not None:
         _draw(plot, files)
     if as_json:
@@ -93,14 +109,25 @@ def pareto(
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def _name(file: ParameterFile, fraction: float) -> str:
-    problem = file.problem
-    return f"{problem.max_value}-{problem.eps:g}-{problem.delta:g}-central-{exactly(fraction)}.json"
+def _in_words(point: Request) -> str:
+    if point.max_error_ratio is not None:
+        return f"at most {point.max_error_ratio:g} times the central error"
+    return f"central fraction {point.central_fraction:g}"
 
 
-def _row(fraction: float, file: ParameterFile) -> dict[str, float]:
+def _name(point: Request) -> str:
+    kind, number = "central", point.central_fraction
+    if number is None:
+        kind, number = "error", point.max_error_ratio
+    assert number is not None
+    return f"{point.max_value}-{point.eps:g}-{point.delta:g}-{kind}-{exactly(number)}.json"
+
+
+def _row(point: Request, file: ParameterFile) -> dict[str, float | None]:
+    fraction = point.central_fraction
     return {
-        "central_fraction": fraction,
+        "central_fraction": file.central.eps_central / point.eps if fraction is None else fraction,
+        "max_error_ratio": point.max_error_ratio,
         "rmse": file.error.rmse,
         "rmse_over_central": file.error.rmse_over_central,
         "noise_messages": file.cost.noise_messages,

@@ -42,7 +42,8 @@ def table(
 ) -> None:
     """Make certified parameter files for a grid of problems; run it again to continue or extend it.
 
-    Files are for one release; several runs may share a folder.
+    Files are for one release; several runs may share a folder. Ctrl-C ends it, and keeps the best
+    of every search in progress as a certified file until the next run has finished that search.
     """
     from paramsearch.filling.filler import Filler
     from paramsearch.filling.folder import Folder
@@ -93,6 +94,9 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
     if summary.otherwise:
         which = f"{summary.otherwise:,} files were made with another objective and are kept"
         yield "note", f"{which}; move them away, or use another folder", "yellow"
+    if summary.cut_short:
+        which = f"{summary.cut_short:,} files are certified, but their searches were cut short"
+        yield "note", f"{which}; the same command repeats these", "yellow"
     if summary.interrupted:
         yield "note", "interrupted: the same command continues from here", "yellow"
     yield "time", f"{seconds:.1f} s"
@@ -116,8 +120,8 @@ def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callabl
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=console) as bar:
-        cells = folder.grid.cells
-        done = sum(cell.name in folder.rows for cell in cells)
+        cells, finished = folder.grid.cells, folder.done_names()
+        done = sum(cell.name in finished for cell in cells)
         job = bar.add_task("starting", total=len(cells), completed=done)
 
         def report(event: Event) -> None:

@@ -15,10 +15,8 @@ from places import EXAMPLES
 from program import command, run
 
 from accounting import InvalidParameter
-from paramsearch import Generated, load
 from paramsearch.cli import output
 from paramsearch.cli.options import whole_number
-from paramsearch.cli.searching.compare import compare
 from paramsearch.parameters.signature import create_key
 from paramsearch.tables.lookup import shipped_folder
 
@@ -172,20 +170,6 @@ def test_pareto_makes_its_folder(tmp_path: Path) -> None:
         done = run(*arguments, "-o", wrong)
         assert done.returncode == 2
         assert "not a folder" in done.stderr or "cannot be written" in done.stderr
-
-
-def test_an_interrupted_comparison_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = load(shipped_folder() / "files" / "5-1-1e-06-0.9.json")
-    cut_short = Generated(known, None, (), interrupted=True)
-    monkeypatch.setattr("paramsearch.generation.generate.generate", lambda *_, **__: cut_short)
-    with pytest.raises(typer.Exit) as ended:
-        compare(n=1000, eps=1.03, delta=1e-6, max_value=5, as_json=True)
-    assert ended.value.exit_code == 130
-    said = capsys.readouterr()
-    assert json.loads(said.out)["interrupted"] is True
-    assert "cut short" in said.err
 
 
 def test_a_simulation_says_why_it_sees_fewer_messages(tmp_path: Path) -> None:

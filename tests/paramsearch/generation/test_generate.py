@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import run
@@ -268,6 +269,34 @@ def test_several_releases_are_compared_with_the_central_mechanism_for_as_many() 
     assert 1 < ratio < 1.2  # a fraction of 0.9
     assert file.error.rmse_over_central > 5  # one release at the same eps: what the format says
     assert f"{ratio:.4g} times the central one for as many releases" in error_of(file)
+
+
+@pytest.mark.parametrize("more", [{}, {"dimension": 20}, {"honest": 0.5}, {"releases": 2}])
+def test_a_large_error_of_bits(more: dict[str, Any]) -> None:
+    """There is only one family to choose from."""
+    made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, max_rmse=30.0, **more))
+    assert made.file.error.rmse <= 30
+    usual = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, **more))
+    assert made.file.cost.noise_messages < usual.file.cost.noise_messages
+
+
+def test_a_front_of_errors(tmp_path: Path) -> None:
+    front = tmp_path / "front"
+    points = ("--max-error-ratio", "1.5", "--fraction", "0.9", "--max-error-ratio", "3")
+    done = run(
+        "pareto", *PROBLEM, "--max-value", "2", *points, "--tries", "1", "-o", front, "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["points"]
+    assert [row["max_error_ratio"] for row in rows] == [3, 1.5, None]
+    for row in rows[:2]:
+        assert row["rmse_over_central"] <= row["max_error_ratio"] * (1 + 1e-9)
+    assert rows[0]["noise_messages"] < rows[1]["noise_messages"] < rows[2]["noise_messages"]
+    assert len(list(front.iterdir())) == 3
+    for wrong in ("1", "1.0001", "0", "nan"):
+        done = run("pareto", *PROBLEM, "--max-value", "2", "--max-error-ratio", wrong)
+        assert done.returncode == 2
+        assert "error ratio" in done.stderr or "--max-error-ratio" in done.stderr
 
 
 def test_only_one_error_may_be_given() -> None:

@@ -28,6 +28,7 @@ from accounting.estimator.estimate import Estimator
 from accounting.model.change import Change
 from accounting.model.configuration import Proposal
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.model.problem import Problem
 from accounting.model.proof_types import BALL_2D, Tier
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
@@ -41,6 +42,7 @@ from paramsearch import (
     save,
     uncertified,
 )
+from paramsearch.comparison import published_noise
 from paramsearch.parameters.assembly import rescaled
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile, digest, from_json
@@ -295,7 +297,12 @@ def test_the_command(tmp_path: Path) -> None:
     done = run(*arguments, "--dimension", "20")
     assert done.returncode == 0, done.stderr
     assert "a vector of dimension 20" in done.stdout
-    assert load(path).dimension == 20
+    file = load(path)
+    assert file.dimension == 20
+    half = Problem(n=1000, eps=0.5, delta=5e-7, max_value=1)
+    (theorem, _) = published_noise(half, central_fraction=file.central.eps_central / 0.5)
+    messages = 1 + 20 * theorem.noise_messages / 1000
+    assert f"{messages:,.5g} messages and {6 * messages:,.5g} bits per user" in done.stdout
     done = run(*arguments, "--dimension", "30", "--resume")
     assert done.returncode == 2
     assert "dimension = 20, not 30" in done.stderr
