@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
-from accounting.base.validation import not_negative, positive, probability, whole
+from accounting.base.validation import AnyPath, not_negative, positive, probability, whole
 from accounting.model.change import dimension_of
 from accounting.model.costs import AtomParameters, central_messages, discrete_laplace_variance
 from accounting.model.family import Atom, Family, atom
@@ -155,7 +154,7 @@ def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
     return NoiseSum.of(parts)
 
 
-def load(path: Path) -> Configuration:
+def load(path: AnyPath) -> Configuration:
     """Read a configuration file.
 
     Args:

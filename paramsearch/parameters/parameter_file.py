@@ -37,7 +37,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import rfc8785
@@ -51,6 +50,7 @@ from pydantic import (
 from accounting.base import strict_json
 from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration
+from accounting.base.validation import AnyPath
 from accounting.model.change import Change, change_count
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof_types import BALL, BALL_2D, COMPARISON, FAST
@@ -219,7 +219,7 @@ def sealed(**parts: Any) -> ParameterFile:
     return from_json({**content, "sha256": digest(content)}, source="the parameters")
 
 
-def load(path: Path) -> ParameterFile:
+def load(path: AnyPath) -> ParameterFile:
     """Read a parameter file and check its form and hash; ``audit`` checks what it says.
 
     Args:
@@ -281,7 +281,7 @@ def _pretty(value: Any, line: str) -> str:
     return json.dumps(value)
 
 
-def save(parameters: ParameterFile, path: Path) -> None:
+def save(parameters: ParameterFile, path: AnyPath) -> None:
     """Write a parameter file, whole or not at all; ``load`` gives back the same parameters.
 
     Args:

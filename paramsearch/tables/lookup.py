@@ -17,7 +17,7 @@ from typing import get_args
 
 from accounting.base.enclosure import exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
-from accounting.base.validation import one_of, positive
+from accounting.base.validation import AnyPath, as_path, one_of, positive
 from accounting.model.costs import central_rmse
 from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import for_users
@@ -244,7 +244,7 @@ class Table:
         return f"<Table {self.path}: {len(self.rows):,} files>"
 
     @staticmethod
-    def open(path: Path | str | None = None) -> Table:
+    def open(path: AnyPath | None = None) -> Table:
         """Open the table in a folder.
 
         Args:
@@ -256,7 +256,7 @@ class Table:
         Raises:
             InvalidConfiguration: If the folder has no index, or one that cannot be read.
         """
-        folder = shipped_folder() if path is None else Path(path)
+        folder = shipped_folder() if path is None else as_path(path)
         rows = {row.file: row for row in index.read(folder / INDEX)}
         return Table(folder, tuple(rows.values()))
 
