@@ -3,6 +3,9 @@ from accounting.base.errors import Violated as Violated
 from paramsearch.certification.audit import Audit as Audit
 from paramsearch.certification.audit import audit as audit
 from paramsearch.certification.certify import certify as certify
+from paramsearch.deploy.simulate import Simulation as Simulation
+from paramsearch.deploy.simulate import SimulationResult as SimulationResult
+from paramsearch.deploy.simulate import simulate as simulate
 from paramsearch.generation.generate import Generated as Generated
 from paramsearch.generation.generate import generate as generate
 from paramsearch.parameters.assembly import rescaled as rescaled

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from accounting.base import strict_json
+from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.base.validation import AnyPath, not_negative, positive, probability, whole
 from accounting.model.change import dimension_of
@@ -202,8 +203,8 @@ def blaming(source: str) -> Iterator[None]:
         raise type(error)(f"{source}: {error}") from error
 
 
-@dataclass(frozen=True)
-class Proposal:
+@dataclass(frozen=True, repr=False)
+class Proposal(Summarized):
     """The content of a configuration file, which may leave messages without noise.
 
     Args:
@@ -228,6 +229,16 @@ class Proposal:
     delta: float | None
     n: int | None
     dimension: int = 1
+
+    def summary(self) -> tuple[str, str]:
+        """The problem as far as it is given, and the size of the noise."""
+        given = {"n": self.n, "max_value": self.max_value, "eps": self.eps, "delta": self.delta}
+        if self.dimension > 1:
+            given["dimension"] = self.dimension
+        problem = ", ".join(
+            f"{name} = {exactly(value)}" for name, value in given.items() if value is not None
+        )
+        return problem, f"{len(self.atoms):,} atoms, eps_central = {exactly(self.eps_central)}"
 
     @staticmethod
     def of(data: Any) -> Proposal:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accounting.base.enclosure import at_least, at_most
+from accounting.base.enclosure import Summarized
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.model.costs import central_rmse, largest_central
@@ -36,7 +36,7 @@ _SMALL_PROBLEM = 24
 
 
 @dataclass(frozen=True, repr=False)
-class Generated:
+class Generated(Summarized):
     """The result of ``generate``.
 
     Attributes:
@@ -49,7 +49,8 @@ class Generated:
         kept: Whether ``file`` is an earlier file that the search did not improve on.
 
     >>> generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, tries=1))
-    <Generated max_value=1: 599.8 noise messages, 9.995...e-07 <= delta <= 9.995...e-07>
+    <Generated (1, 1e-06) for n = 1,000, max_value = 1; 1 atom, certified
+     599.8 noise messages, ... 1.59984 bits per user; RMSE 1.51...; delta in [9.995...e-07, ...]>
     """
 
     file: ParameterFile
@@ -59,14 +60,15 @@ class Generated:
     cut_short: bool = False
     kept: bool = False
 
-    def __repr__(self) -> str:
-        certificate = self.file.certificate
-        assert certificate is not None
-        return (
-            f"<Generated max_value={self.file.problem.max_value}: "
-            f"{self.file.cost.noise_messages:,.1f} noise messages, "
-            f"{at_least(certificate.delta_lower)} <= delta <= {at_most(certificate.delta_upper)}>"
-        )
+    def summary(self) -> tuple[str, str]:
+        """Those of the file, and how the search ended."""
+        problem, numbers = self.file.summary()
+        ends = {
+            "interrupted": self.interrupted,
+            "cut short by its budget": self.cut_short,
+            "an earlier file, not improved on": self.kept,
+        }
+        return problem, "; ".join([numbers, *(end for end, true in ends.items() if true)])
 
 
 def generate(
