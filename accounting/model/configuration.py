@@ -14,14 +14,17 @@ from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.base.validation import AnyPath, not_negative, positive, probability, whole
 from accounting.model.change import dimension_of
-from accounting.model.costs import AtomParameters, central_messages, discrete_laplace_variance
+from accounting.model.costs import (
+    LARGEST_STEP,
+    AtomParameters,
+    central_messages,
+    discrete_laplace_variance,
+)
 from accounting.model.family import Atom, Family, atom
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 from accounting.model.proof_types import MOST_PARTS
 
-LARGEST_STEP = 34.0
-"""Largest eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
 _MOST_R = 1 << 53
 """Smallest sum of r that is not merged."""
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension"}

@@ -21,7 +21,8 @@ from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLa
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import SMALLEST_GAP, gap_width, positive
 from accounting.model.change import in_words
-from accounting.model.configuration import LARGEST_STEP, Proposal
+from accounting.model.configuration import Proposal
+from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
 from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier

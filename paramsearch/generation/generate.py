@@ -9,7 +9,7 @@ from typing import Any
 from accounting.base.enclosure import Summarized
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.model.costs import central_rmse, largest_central
+from accounting.model.costs import LARGEST_STEP, largest_central_of
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import finish
@@ -18,8 +18,7 @@ from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
-from paramsearch.search import central_noise
+from paramsearch.request import Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
@@ -154,33 +153,24 @@ def _generate(
 
 def _target(request: Request) -> Target:
     """The target of the search; choosing its central noise may take small searches."""
-    # a value that moves to another coordinate is two changes at once
-    changes = request.releases * request.changed_coordinates
-    largest = largest_central(
-        eps=request.eps, delta=request.delta, max_value=request.max_value, changes=changes
-    )
-    wanted = request.central_fraction
-    fraction = DEFAULT_CENTRAL_FRACTION if wanted is None else wanted
-    eps_central = central_noise.by_fraction(fraction, largest)
-    target = Target(request.problem, eps_central, request.objective)
-    max_rmse = request.max_rmse
-    if request.max_error_ratio is not None:
-        max_rmse = request.max_error_ratio * central_rmse(request)
-    if max_rmse is None:
+    largest = largest_central_of(request)
+    target = Target(request.problem, request.least_central(largest), request.objective)
+    if request.max_rmse is None and request.max_error_ratio is None:
         return target
-    least = central_noise.by_rmse(max_rmse, request.max_value, largest, request.honest)
-    return replace(target, eps_central=_cheapest_central(target, least, largest))
+    return replace(target, eps_central=_cheapest_central(target, largest))
 
 
-def _cheapest_central(target: Target, least: float, largest: float) -> float:
-    """The eps* from ``least`` on with the fewest messages according to stage 1.
+def _cheapest_central(target: Target, largest: float) -> float:
+    """The eps* from that of the target on with the fewest messages according to stage 1.
 
     Less error can be cheaper, because central noise is sent as messages, too.
     """
-    sizes = [least]
-    while sizes[-1] * _CENTRAL_RATIO < _LARGEST_SHARE * largest:
+    top = target.problem.max_value
+    sizes = [target.eps_central]
+    while sizes[-1] * _CENTRAL_RATIO < min(_LARGEST_SHARE * largest, LARGEST_STEP * top):
         sizes.append(sizes[-1] * _CENTRAL_RATIO)
-    small = target.at(min(target.problem.max_value, _SMALL_PROBLEM))
+    # stage 1 has no program for max_value 1, whose only family has one atom
+    small = target.at(min(max(top, 2), _SMALL_PROBLEM))
     return min(sizes, key=lambda size: predicted(replace(small, eps_central=size)).messages)
 
 

@@ -149,7 +149,14 @@ class Query(Problem):
             The command without an output file; None if no search accepts the numbers.
         """
         try:
-            Request(n=self.n, eps=self.eps, delta=self.delta, max_value=self.max_value)
+            Request(
+                n=self.n,
+                eps=self.eps,
+                delta=self.delta,
+                max_value=self.max_value,
+                max_rmse=self.max_rmse,
+                max_error_ratio=self.max_error_ratio,
+            )
         except InvalidParameter:
             return None
         error = f"--central-fraction {exactly(central_fraction)}"

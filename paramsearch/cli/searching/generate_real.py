@@ -43,6 +43,7 @@ def generate_real(
     as_json: options.FileAsJson = False,
 ) -> None:
     """Generate for real values, with the rounding and noise that take the fewest bits."""
+    from accounting.model.proof_types import LARGEST_VALUE
     from paramsearch.generation.generate import generate
     from paramsearch.generation.real_values import RealTarget
     from paramsearch.request import Request
@@ -52,7 +53,7 @@ def generate_real(
         n=n,
         eps=eps,
         delta=delta,
-        max_value=1,
+        max_value=LARGEST_VALUE,  # until the rounding is chosen
         objective="bits",
         seed=seed,
         tries=tries,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,24 +44,31 @@ def pareto(
     from paramsearch.generation.generate import generate
     from paramsearch.parameters.parameter_file import save
     from paramsearch.request import Request
-    from paramsearch.search.central_noise import by_fraction
 
-    request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
     fractions = sorted(set(fraction or _FRACTIONS))
+    requests = [  # refuses a bad fraction before any work is done
+        Request(
+            n=n,
+            eps=eps,
+            delta=delta,
+            max_value=max_value,
+            central_fraction=share,
+            tries=tries,
+            seed=seed,
+        )
+        for share in fractions
+    ]
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)
     if output is not None:
         check_folder(output)
-    for share in fractions:
-        by_fraction(share, eps)  # refuses a bad one before any work is done
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
     files: list[ParameterFile] = []
     interrupted = False
-    for i, share in enumerate(fractions):
+    for i, (share, asked) in enumerate(zip(fractions, requests, strict=True)):
         try:
             with progress(f"central fraction {share:g} ({i + 1} of {len(fractions)})") as say:
-                asked = replace(request, central_fraction=share)
                 # the file of one fraction is a good start for the next
                 made = generate(asked, resume=files[-1] if files else None, progress=say)
         except KeyboardInterrupt:
