@@ -1,12 +1,14 @@
 """Which configuration of the correlated-noise protocol should I deploy?
 
-    from paramsearch import Request, audit, certify, generate, load, read, save, uncertified
+    from paramsearch import Request, Simulation, audit, certify, generate, load, read, save
+    from paramsearch import simulate, uncertified
 
 ``generate`` finds the cheapest certified file for a ``Request``.  ``read`` takes a configuration or
 a parameter file, ``uncertified`` turns a configuration into exact rationals, ``certify`` proves
 them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses, and ``Table``
-looks up what is precomputed.  ``compare`` shows a problem's answer beside other mechanisms, and
-``paramsearch.deploy`` has the randomizer and the analyzer.
+looks up what is precomputed.  ``generate_real`` is for real values, ``compare`` shows a problem's
+answer beside other mechanisms, ``simulate`` runs the protocol of a file, and ``paramsearch.deploy``
+has the randomizer and the analyzer.
 
 =================  ===============================================================================
 ``request``        what a person asks for: a problem, an error to allow, and how hard to search

@@ -6,6 +6,9 @@ from paramsearch.certification.certify import certify as certify
 from paramsearch.comparison import Comparison as Comparison
 from paramsearch.comparison import ComparisonRow as ComparisonRow
 from paramsearch.comparison import compare as compare
+from paramsearch.deploy.simulate import Simulation as Simulation
+from paramsearch.deploy.simulate import SimulationResult as SimulationResult
+from paramsearch.deploy.simulate import simulate as simulate
 from paramsearch.generation.generate import Generated as Generated
 from paramsearch.generation.generate import generate as generate
 from paramsearch.generation.generate_real import GeneratedReal as GeneratedReal

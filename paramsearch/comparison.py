@@ -25,14 +25,13 @@ from accounting.baselines import (
 )
 from accounting.baselines.correlated import CorrelatedNoise
 from accounting.model.configuration import Proposal
-from accounting.model.costs import AtomParameters, bits_per_message
+from accounting.model.costs import AtomParameters, bits_per_message, largest_central_of
 from accounting.model.family import halves
 from accounting.model.problem import Problem
 from paramsearch.generation.generate import generate
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
-from paramsearch.search import central_noise
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
@@ -217,7 +216,8 @@ def other_mechanisms(request: Request) -> Comparison:
     whole("n", request.n, least=2)  # alone there is nobody to hide among; said before any search
     if request.method != "search":
         raise InvalidParameter(f"method = {request.method!r}: its noise is compared anyway")
-    sizes = central_noise.choices(request)  # refuses an error out of reach
+    largest = largest_central_of(request)
+    shares = [size / largest for size in request.central_choices(largest)]
     rows, left_out = [], []
     for kind in _KINDS:
         try:
@@ -228,7 +228,6 @@ def other_mechanisms(request: Request) -> Comparison:
     if request.releases > 1:
         left_out.append("correlated noise, the paper's: its parameters are for one release")
         return Comparison(tuple(rows), tuple(left_out))
-    shares = [size / central_noise.largest_for(request) for size in sizes]
     try:
         published = [list(published_noise(request, central_fraction=share)) for share in shares]
     except (InvalidParameter, TooLarge) as error:

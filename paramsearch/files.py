@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from pathlib import Path
 
 from accounting.base.errors import InvalidParameter
+from accounting.base.validation import AnyPath, as_path
 
 
-def write_atomically(path: Path, content: bytes, *, private: bool = False) -> None:
+def write_atomically(path: AnyPath, content: bytes, *, private: bool = False) -> None:
     """Write to a temporary file beside the destination, then rename."""
+    path = as_path(path)
+    if "\0" in str(path):
+        raise InvalidParameter(f"cannot write {str(path)!r:.80}: its name has a null character")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent)
     except OSError as error:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from accounting.base.errors import InvalidParameter
-from accounting.base.validation import one_of, real, whole
+from accounting.base.validation import one_of, positive, real, whole
+from accounting.model.costs import (
+    LARGEST_STEP,
+    central_by_fraction,
+    central_by_rmse,
+    central_rmse,
+    largest_central_of,
+    require_error_ratio_in_reach,
+    require_rmse_in_reach,
+)
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES, Tier
 
@@ -25,6 +34,9 @@ LARGEST_EPS = 100.0
 """Beyond it there is hardly any privacy, and the search has not been tried."""
 SMALLEST_DELTA = 1e-30
 """Below it the estimates of the search lose their accuracy."""
+_CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
+"""Ratio of neighboring eps* that are compared, and the largest as a share of the largest possible
+one; rules of thumb."""
 MOST_SAME_RELEASES = 1_000_000
 """Largest number of releases in which a user makes the same change."""
 
@@ -65,7 +77,8 @@ class Request(Problem):
         settings: Further entries for the provenance of the file.
 
     Raises:
-        InvalidParameter: If a number is outside its domain, or the arguments contradict each other.
+        InvalidParameter: If a number is outside its domain, the error is out of reach, or the
+            arguments contradict each other.
 
     >>> request = Request(n=1000, eps=1.0, delta=1e-6, max_value=5, max_rmse=20.0)
     >>> request.tries, request.objective
@@ -104,8 +117,10 @@ class Request(Problem):
         whole("releases", self.releases, least=1, most=most)
         whole("seed", self.seed, least=0)
         whole("tries", self.tries, least=1)
-        if self.budget <= 0 or math.isnan(self.budget):
-            raise InvalidParameter(f"budget = {self.budget:g} seconds must be greater than 0")
+        if self.budget != math.inf:
+            positive("budget", self.budget)
+        if not isinstance(self.settings, Mapping):
+            raise InvalidParameter(f"settings = {self.settings!r:.60} must be a mapping")
         one_of("objective", self.objective, get_args(Objective))
         one_of("method", self.method, get_args(Method))
         one_of("tier", self.tier, get_args(Tier))
@@ -114,7 +129,68 @@ class Request(Problem):
             raise InvalidParameter(
                 "give one of central fraction, max rmse and max error ratio, not several"
             )
-        if self.max_error_ratio is not None:
-            error_ratio(self.max_error_ratio)
         if self.dimension > 1 and self.method != "search":
             raise InvalidParameter(f"method = {self.method!r} is for integers, not for vectors")
+        if self.releases > 1 and self.method != "search":
+            raise InvalidParameter(
+                f"method = {self.method!r}, the paper's parameters, is for one release; use "
+                "method = 'search' (--method search)"
+            )
+        self._check_error()
+
+    def _check_error(self) -> None:
+        """Refuse an error out of reach, and central noise that the evaluators cannot handle."""
+        if self.max_error_ratio is not None:
+            require_error_ratio_in_reach(self, error_ratio(self.max_error_ratio))
+        elif self.max_rmse is not None:
+            require_rmse_in_reach(self, self.max_rmse)
+        else:
+            central_by_fraction(self._fraction, self.eps)
+        if self.method == "search" and self.eps > LARGEST_STEP * self.max_value:
+            central = self.least_central(largest_central_of(self))
+            if central > LARGEST_STEP * self.max_value:
+                raise InvalidParameter(
+                    f"eps = {self.eps:g} with max_value = {self.max_value} and this error means "
+                    f"eps* = {central:.6g} of the central noise, more than {LARGEST_STEP:g} per "
+                    "unit, which leaves hardly any noise: take a smaller eps or allow more error"
+                )
+
+    @property
+    def _fraction(self) -> float:
+        wanted = self.central_fraction
+        return DEFAULT_CENTRAL_FRACTION if wanted is None else wanted
+
+    def least_central(self, largest: float) -> float:
+        """The smallest eps* of the central noise that keeps to the error.
+
+        Args:
+            largest: The largest possible eps*.
+
+        Returns:
+            The eps*; where no error is given, the central fraction of the largest.
+        """
+        max_rmse = self.max_rmse
+        if self.max_error_ratio is not None:
+            max_rmse = self.max_error_ratio * central_rmse(self)
+        if max_rmse is None:
+            return central_by_fraction(self._fraction, largest)
+        return central_by_rmse(max_rmse, self.max_value, largest, self.honest)
+
+    def central_choices(self, largest: float) -> list[float]:
+        """The eps* to compare: that of the fraction, or several that keep to the error.
+
+        Less error can be cheaper, because central noise is sent as messages, too.
+
+        Args:
+            largest: The largest possible eps*.
+
+        Returns:
+            At least one eps*, in increasing order.
+        """
+        sizes = [self.least_central(largest)]
+        if self.max_rmse is None and self.max_error_ratio is None:
+            return sizes
+        most = min(_LARGEST_SHARE * largest, LARGEST_STEP * self.max_value)
+        while sizes[-1] * _CENTRAL_RATIO < most:
+            sizes.append(sizes[-1] * _CENTRAL_RATIO)
+        return sizes

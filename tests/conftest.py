@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
+from chromium import Chromium, required_chromium
 from filled import grid_file
 from program import run
 
@@ -25,9 +24,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("the page can only be rendered where Chromium is installed")
-    started = Chromium(program, tmp_path_factory.mktemp("profile"))
+    started = Chromium(required_chromium(), tmp_path_factory.mktemp("profile"))
     yield started
     started.close()

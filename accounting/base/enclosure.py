@@ -1,4 +1,4 @@
-"""Two-sided bounds, and how they are printed."""
+"""Two-sided bounds, and how they and results are shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from html import escape
 from itertools import accumulate
+
+_LONGEST_LINE = 300
+"""Largest number of characters shown of a line of a summary."""
 
 
 def at_most(value: float) -> str:
@@ -30,6 +34,38 @@ def _six_digits(value: float, rounding: str) -> str:
     decimal = Context(prec=6, rounding=rounding).create_decimal(Decimal(value))
     # denormal doubles have fewer than six digits
     return f"{float(decimal):.6g}" if abs(value) > 1e-300 or not value else f"{decimal:.6g}"
+
+
+class Summarized:
+    """An object that is shown as two lines, in a notebook as well; it may hold millions of numbers.
+
+    >>> class Sum(Summarized):
+    ...     def summary(self) -> tuple[str, str]:
+    ...         return "1 < 2", "two numbers"
+    >>> Sum()
+    <Sum 1 < 2
+     two numbers>
+    >>> Sum()._repr_html_()
+    '<div><strong>Sum</strong> 1 &lt; 2<br>two numbers</div>'
+    """
+
+    def summary(self) -> tuple[str, str]:
+        """What it is, and its most important numbers."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        first, second = map(_line, self.summary())
+        return f"<{type(self).__name__} {first}\n {second}>"
+
+    def _repr_html_(self) -> str:
+        first, second = (escape(_line(text)) for text in self.summary())
+        return f"<div><strong>{type(self).__name__}</strong> {first}<br>{second}</div>"
+
+
+def _line(text: str) -> str:
+    """One printable line of bounded length, whatever a file or a path contains."""
+    cut = text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + " …"
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cut)
 
 
 @dataclass(frozen=True)

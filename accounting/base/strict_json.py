@@ -10,29 +10,30 @@ import math
 import os
 import stat
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from accounting.base.errors import InvalidConfiguration
+from accounting.base.validation import AnyPath, as_path
 
 LARGEST_FILE = 64 << 20
 """Bytes."""
 
 
-def read(path: Path) -> Any:
+def read(path: AnyPath) -> Any:
     """The value in a file."""
     return parse(read_text(path), source=str(path))
 
 
-def read_text(path: Path) -> str:
+def read_text(path: AnyPath) -> str:
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidConfiguration(f"{path} is not UTF-8: {error.reason}") from error
 
 
-def read_bytes(path: Path, *, most: int = LARGEST_FILE) -> bytes:
+def read_bytes(path: AnyPath, *, most: int = LARGEST_FILE) -> bytes:
     """The content of a regular file; reading a pipe or a device might never end."""
+    path = as_path(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise InvalidConfiguration(f"{path} is not a regular file")

@@ -1,14 +1,18 @@
-"""Domain checks for numbers that come from outside."""
+"""Domain checks for numbers and paths that come from outside."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import SupportsFloat
 
 from accounting.base.errors import InvalidParameter
 
+AnyPath = str | os.PathLike[str]
+"""A path to a file or folder: a string or a ``Path``."""
 SMALLEST_GAP = 1e-9
 """Smallest relative gap between two bounds that may be asked for."""
 
@@ -79,6 +83,14 @@ def share(name: str, value: object) -> float:
     if not 0 < number <= 1:
         raise InvalidParameter(f"{name} = {number} must be greater than 0 and at most 1")
     return number
+
+
+def as_path(path: AnyPath) -> Path:
+    """A path that is given as a string or a ``Path``."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise InvalidParameter(f"{path!r:.60} is not a path: give a string or a Path") from None
 
 
 def one_of(name: str, value: object, known: Sequence[str]) -> None:

@@ -129,7 +129,14 @@ class LinearQueries:
 
 @dataclass(frozen=True)
 class CompositionBound:
-    """The protocol is (eps, delta_upper)-DP; ``delta_1`` and ``delta_2`` are also upper bounds."""
+    """The protocol is (eps, delta_upper)-DP.
+
+    Attributes:
+        eps: The eps of the bound, eps_central + eps_1 + eps_2.
+        delta_upper: Upper bound of delta at eps.
+        delta_1: Upper bound of the delta of the first condition, for D-hat at eps_1.
+        delta_2: Upper bound of the delta of the second condition, for D-tilde at eps_2.
+    """
 
     eps: float
     delta_upper: float

@@ -91,7 +91,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A change and the number of releases in which it is made."""
+    """A change and the number of releases in which it is made.
+
+    Attributes:
+        change: The change.
+        times: Number of releases.
+    """
 
     change: Change
     times: int

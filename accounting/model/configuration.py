@@ -7,21 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from accounting.base import strict_json
+from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
-from accounting.base.validation import not_negative, positive, probability, whole
+from accounting.base.validation import AnyPath, not_negative, positive, probability, whole
 from accounting.model.change import dimension_of
-from accounting.model.costs import AtomParameters, central_messages, discrete_laplace_variance
+from accounting.model.costs import (
+    LARGEST_STEP,
+    AtomParameters,
+    central_messages,
+    discrete_laplace_variance,
+)
 from accounting.model.family import Atom, Family, atom
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
 from accounting.model.proof_types import MOST_PARTS
 
-LARGEST_STEP = 34.0
-"""Largest eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
 _MOST_R = 1 << 53
 """Smallest sum of r that is not merged."""
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension"}
@@ -155,7 +158,7 @@ def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
     return NoiseSum.of(parts)
 
 
-def load(path: Path) -> Configuration:
+def load(path: AnyPath) -> Configuration:
     """Read a configuration file.
 
     Args:
@@ -203,8 +206,8 @@ def blaming(source: str) -> Iterator[None]:
         raise type(error)(f"{source}: {error}") from error
 
 
-@dataclass(frozen=True)
-class Proposal:
+@dataclass(frozen=True, repr=False)
+class Proposal(Summarized):
     """The content of a configuration file, which may leave messages without noise.
 
     Args:
@@ -229,6 +232,16 @@ class Proposal:
     delta: float | None
     n: int | None
     dimension: int = 1
+
+    def summary(self) -> tuple[str, str]:
+        """The problem as far as it is given, and the size of the noise."""
+        given = {"n": self.n, "max_value": self.max_value, "eps": self.eps, "delta": self.delta}
+        if self.dimension > 1:
+            given["dimension"] = self.dimension
+        problem = ", ".join(
+            f"{name} = {exactly(value)}" for name, value in given.items() if value is not None
+        )
+        return problem, f"{len(self.atoms):,} atoms, eps_central = {exactly(self.eps_central)}"
 
     @staticmethod
     def of(data: Any) -> Proposal:

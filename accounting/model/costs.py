@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from accounting.base.bisection import arithmetic_mean, bisection
+from accounting.base.errors import InvalidParameter
+from accounting.base.validation import positive, real
 from accounting.model.problem import Problem
 
 PURE_CHANGES = 2
@@ -15,6 +17,15 @@ _MOST_LOSSES = 4_000_000
 """Largest number of distinct losses of all changes together, which bounds the memory."""
 _FINEST = 400
 """Largest max_value computed with: the Discrete Laplace loss hardly changes beyond it."""
+LARGEST_STEP = 34.0
+"""Largest eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
+_SMALLEST_RMSE = 1e-300
+"""Errors below it are out of reach anyway, and divisions by them may overflow."""
+_LARGEST_SHARE = 0.999
+"""Share of the largest eps* from which on an error counts as out of reach: nothing is left for the
+atoms."""
+_ALLOWED_SHARE = 0.99
+"""Share of the largest eps* whose error is named as one to allow instead."""
 
 
 class AtomParameters(NamedTuple):
@@ -60,15 +71,21 @@ def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -
     (eps, delta/2)-DP for this many simultaneous changes by max_value."""
     if changes <= PURE_CHANGES:  # delta allows hardly more than eps / changes
         return eps / changes
-    top = max(1, min(max_value, _FINEST, _MOST_LOSSES // changes))
     found, _ = bisection(
-        lambda central: not _laplace_delta(central, eps, top, changes) <= delta / 2,
+        lambda central: not _is_private(central, eps, delta, max_value, changes),
         eps / changes,
         eps,
         mean=arithmetic_mean,
         halvings=40,
     )
     return found
+
+
+def _is_private(central: float, eps: float, delta: float, max_value: int, changes: int) -> bool:
+    """Whether the Discrete Laplace mechanism with eps* = ``central`` is (eps, delta/2)-DP for more
+    than two changes."""
+    top = max(1, min(max_value, _FINEST, _MOST_LOSSES // changes))
+    return _laplace_delta(central, eps, top, changes) <= delta / 2
 
 
 def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
@@ -93,10 +110,110 @@ def central_rmse(problem: Problem) -> float:
     >>> central_rmse(Problem(n=10, eps=1.0, delta=1e-6, max_value=1))  # doctest: +ELLIPSIS
     1.35...
     """
-    largest = largest_central(
+    return discrete_laplace_deviation(largest_central_of(problem) / problem.max_value)
+
+
+def largest_central_of(problem: Problem) -> float:
+    """``largest_central`` for all changes that a problem covers together."""
+    return largest_central(
         eps=problem.eps,
         delta=problem.delta,
         max_value=problem.max_value,
-        changes=problem.releases * problem.changed_coordinates,
+        changes=_changes(problem),
     )
-    return discrete_laplace_deviation(largest / problem.max_value)
+
+
+def _changes(problem: Problem) -> int:
+    """Number of changes by max_value that are made together; a value that moves to another
+    coordinate is two."""
+    return problem.releases * problem.changed_coordinates
+
+
+def central_by_fraction(fraction: float, largest: float) -> float:
+    """eps* as a fraction of the largest possible one.
+
+    Raises:
+        InvalidParameter: If the fraction is not strictly between 0 and 1.
+    """
+    share = real("central fraction", fraction)
+    if not 0 < share < 1:
+        raise InvalidParameter(
+            f"central fraction = {share:g} must lie strictly between 0 and 1: the atoms need the "
+            "rest of eps"
+        )
+    return share * largest
+
+
+def central_by_rmse(max_rmse: float, max_value: int, largest: float, honest: float = 1.0) -> float:
+    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error.
+
+    Every user adds enough noise for the fraction ``honest`` of the users to suffice.
+
+    Raises:
+        InvalidParameter: If eps does not allow so small an error.
+    """
+    central = _central_of(max_rmse, max_value, honest)
+    if central >= _LARGEST_SHARE * largest:
+        least, allowed = _errors_in_reach(max_value, largest, honest)
+        raise InvalidParameter(
+            f"max rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
+            f"{least:.6g} at this eps, and the atoms need a part of eps; allow at least "
+            f"{allowed:.4g}, or raise eps"
+        )
+    return central
+
+
+def _central_of(max_rmse: float, max_value: int, honest: float) -> float:
+    """The eps* of an error, in or out of reach."""
+    rmse = max(positive("max rmse", max_rmse) * math.sqrt(honest), _SMALLEST_RMSE)
+    return 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
+
+
+def _errors_in_reach(max_value: int, largest: float, honest: float) -> tuple[float, float]:
+    """The error of the largest eps*, and one that leaves a part of it for the atoms."""
+    least, allowed = (
+        discrete_laplace_deviation(share * largest / max_value) / math.sqrt(honest)
+        for share in (1.0, _ALLOWED_SHARE)
+    )
+    return least, allowed
+
+
+def require_rmse_in_reach(problem: Problem, max_rmse: float) -> None:
+    """Refuse an error that ``central_by_rmse`` refuses.
+
+    Where the error is in reach, this is much faster than computing the largest eps*.
+
+    Raises:
+        InvalidParameter: If eps does not allow so small an error.
+    """
+    central = _central_of(max_rmse, problem.max_value, problem.honest) / _LARGEST_SHARE
+    changes = _changes(problem)
+    if changes > 2 and central < problem.eps:
+        numbers = (problem.eps, problem.delta, problem.max_value, changes)
+        if central <= problem.eps / changes or _is_private(central, *numbers):
+            return
+    central_by_rmse(max_rmse, problem.max_value, largest_central_of(problem), problem.honest)
+
+
+def require_error_ratio_in_reach(problem: Problem, ratio: float) -> None:
+    """Refuse an error in units of ``central_rmse`` that leaves nothing for the atoms.
+
+    The share of the largest eps* that a ratio needs grows with that eps*, which is at most eps.
+
+    Raises:
+        InvalidParameter: If eps does not allow so small an error.
+    """
+    top, honest = problem.max_value, problem.honest
+
+    def in_reach(largest: float) -> bool:
+        rmse = ratio * discrete_laplace_deviation(largest / top)
+        return _central_of(rmse, top, honest) < _LARGEST_SHARE * largest
+
+    if not in_reach(problem.eps) and not in_reach(largest := largest_central_of(problem)):
+        central = discrete_laplace_deviation(largest / top)
+        least, allowed = (error / central for error in _errors_in_reach(top, largest, honest))
+        raise InvalidParameter(
+            f"max error ratio = {ratio:g} is out of reach: it is {least:.6g} where the central "
+            f"noise takes all of eps (honest = {honest:g}), and the atoms need a part of it; allow "
+            f"at least {allowed:.4g}"
+        )

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.enclosure import Enclosure
+from accounting.base.enclosure import Enclosure, Summarized
 from accounting.model.change import Change, Repeated
+from accounting.model.proof import caveats
 
 
-@dataclass(frozen=True)
-class Delta:
+@dataclass(frozen=True, repr=False)
+class Delta(Summarized):
     """The divergence at one eps, of the worst change and of every change.
 
     Attributes:
@@ -46,5 +47,12 @@ class Delta:
     def __str__(self) -> str:
         return f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change}"
 
-    def __repr__(self) -> str:
-        return f"<Delta: {self}>"
+    def summary(self) -> tuple[str, str]:
+        """The bounds, and what they are bounds for."""
+        parts = [f"worst where {self.worst_change}"]
+        if len(self.changes):
+            parts.append(f"{len(self.changes):,} changes, {len(self.compared):,} by comparison")
+        else:
+            parts.append("any sequence of changes")
+        parts += caveats(exact=self.exact, met=self.met)
+        return f"delta({self.eps:g}) in {self.enclosure}", "; ".join(parts)

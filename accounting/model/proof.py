@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from accounting.base.enclosure import Enclosure
+from accounting.base.enclosure import Enclosure, Summarized
 from accounting.model.change import Change, Repeated
 
 
-@dataclass(frozen=True)
-class Proof:
+@dataclass(frozen=True, repr=False)
+class Proof(Summarized):
     """Bounds of delta(eps) over all changes of one user's input.
 
     Attributes:
@@ -53,8 +53,26 @@ class Proof:
             sequence_lower=max(other.sequence_lower, self.sequence_lower),
         )
 
+    def summary(self) -> tuple[str, str]:
+        """The bounds, and how they were proved."""
+        parts = [f"worst where {self.worst_change}", self._methods, f"{self.precision} bits"]
+        if self.less_noise:
+            parts.append("with less noise")
+        parts += caveats(exact=self.exact, met=self.met)
+        return f"delta({self.eps:g}) in {self.enclosure}", "; ".join(parts)
+
+    @property
+    def _methods(self) -> str:
+        return " + ".join(f"{count:,} {method}" for method, count in self.covered.items())
+
     def __str__(self) -> str:
-        methods = " + ".join(f"{count:,} {method}" for method, count in self.covered.items())
         return (
-            f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change} ({methods})"
+            f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change} "
+            f"({self._methods})"
         )
+
+
+def caveats(*, exact: bool, met: bool) -> list[str]:
+    """What limits the meaning of bounds of delta, in words."""
+    only_upper = [] if exact else ["only the upper bound means anything"]
+    return only_upper + ([] if met else ["the gap that was asked for was not reached"])

@@ -16,12 +16,13 @@ from fractions import Fraction
 from typing import Literal
 
 from accounting.base.deadline import check_deadline, until
-from accounting.base.enclosure import Enclosure, at_least, at_most
+from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import SMALLEST_GAP, gap_width, positive
 from accounting.model.change import in_words
-from accounting.model.configuration import LARGEST_STEP, Proposal
+from accounting.model.configuration import Proposal
+from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
 from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
@@ -33,6 +34,7 @@ from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import Certificate
+from paramsearch.parameters.words import claim_in_words
 
 Verdict = Literal["certified", "violated", "undecided"]
 _FINER = 0.1
@@ -40,8 +42,8 @@ _FINER = 0.1
 that a certificate states."""
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Summarized):
     """The verdict on one claim, with the proof it rests on.
 
     Attributes:
@@ -69,6 +71,14 @@ class Audit:
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason}"
+
+    def summary(self) -> tuple[str, str]:
+        """The verdict, and what it is about."""
+        claimed = claim_in_words(
+            self.claim, proved_for=self.proved_for, dimension=self.mechanism.dimension
+        )
+        found = "no proof" if self.proof is None else f"delta in {self.proof.enclosure}"
+        return str(self), f"{claimed}; {found}"
 
 
 def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:

@@ -15,14 +15,15 @@ from itertools import islice
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.validation import probability, real, whole
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.interval import CentralTails, half_width
-from paramsearch.deploy.noise_terms import noise_terms
 from paramsearch.deploy.participation import (
     FALSE_ALARM,
     check_enough,
+    most_messages,
     only_noise,
     too_few_messages,
     too_few_users,
@@ -35,6 +36,8 @@ _CHUNK = 1 << 16
 _MOST_COUNTED = 1 << 14
 """Largest number of symbols for which each symbol is counted; otherwise values are added up."""
 _LARGEST_DIMENSION = 1 << 27
+_SHOWN = 3
+"""Number of coordinates shown of an estimate."""
 _EXACT_DOUBLES = 1 << 53
 """Integers up to this are doubles."""
 _LARGEST_INTEGER = 1 << 62
@@ -57,8 +60,8 @@ class NotMessages(AccountingError):
     """
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Summarized):
     """An estimate of the sum of all values, with a confidence interval for each coordinate.
 
     The interval and the standard deviation assume that all ``users`` of the analyzer add their
@@ -98,8 +101,27 @@ class Estimate:
     duplicates: int
     implausible: str | None
 
+    def summary(self) -> tuple[str, str]:
+        """The estimate with its interval, and what it was made from."""
+        shown = [
+            f"{exactly(float(value))} in [{exactly(float(lower))}, {exactly(float(upper))}]"
+            for value, lower, upper in zip(
+                self.value[:_SHOWN], self.lower[:_SHOWN], self.upper[:_SHOWN], strict=True
+            )
+        ]
+        more = ["…"] if len(self.value) > _SHOWN else []
+        several = f" of {len(self.value):,} coordinates" if len(self.value) > 1 else ""
+        counts = (
+            f"confidence {exactly(self.confidence)}, standard deviation "
+            f"{self.standard_deviation:.6g}; {self.messages:,} messages, {self.rejected:,} "
+            f"rejected, {self.duplicates:,} duplicates"
+        )
+        if self.implausible is not None:
+            counts += f"; {self.implausible}"
+        return f"sum{several} {', '.join([*shown, *more])}", counts
 
-class Analyzer:
+
+class Analyzer(Summarized):
     """Adds up messages, in portions of any size, and estimates the sum of the users' values.
 
     Args:
@@ -167,6 +189,13 @@ class Analyzer:
         self._sums = np.zeros(0 if counted else self.codec.dimension, np.int64)
         self._uncounted_noise = 0
         self._seen: set[object] = set()
+
+    def summary(self) -> tuple[str, str]:
+        """The file, and the messages so far."""
+        return str(self.file), (
+            f"{self.messages:,} messages so far, {self.rejected:,} rejected, "
+            f"{self.duplicates:,} duplicates; for {self.users:,} users"
+        )
 
     def add(self, symbols: Iterable[int] | IntArray, ids: Sequence[object] | None = None) -> None:
         """Add more messages.
@@ -353,42 +382,3 @@ def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
                 raise InvalidParameter(f"{symbol!r:.60} is not a symbol: messages are integers")
         limited = [max(-1, min(int(symbol), _LARGEST_INTEGER)) for symbol in portion]
         yield np.array(limited, np.int64)
-
-
-def _as_double(p: Fraction) -> float:
-    """The double nearest to a p, which has to lie strictly between 0 and 1."""
-    number = float(p)
-    if not 0 < number < 1:
-        raise InvalidParameter(
-            f"the file has a p that is {number:g} as a double ({p!s:.40}): an interval for such "
-            "noise cannot be computed; choose a p further away from it"
-        )
-    return number
-
-
-def most_messages(file: ParameterFile, users: int) -> int:
-    """A number of messages that this number of users exceeds with probability below 1e-9.
-
-    Every user sends the noise and at most one message more.  An atom with |s| elements contributes
-    |s| times a negative binomial, bounded by its moment generating function.
-    """
-    share = users / file.problem.n * file.dimension
-    terms = noise_terms(file)
-    laws = [(len(term.atom), term.r, _as_double(term.p)) for term in terms]
-    largest = min(-math.log(p) / size for size, _, p in laws)
-
-    def bound(s: float) -> float:
-        """Chernoff's bound on the number of noise messages."""
-        grown = [p * math.exp(s * size) for size, _, p in laws]
-        if max(grown) >= 1:  # by rounding, where p is next to 1
-            return math.inf
-        moment = sum(
-            share * r * (math.log1p(-p) - math.log1p(-more))
-            for (_, r, p), more in zip(laws, grown, strict=True)
-        )
-        return (moment - math.log(FALSE_ALARM)) / s
-
-    noise = min(bound(largest * k / 256) for k in range(1, 256))
-    if not math.isfinite(noise):
-        raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
-    return users + math.ceil(noise)

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from accounting.base.errors import AccountingError
+from accounting.base.errors import AccountingError, InvalidParameter
 from paramsearch.deploy.noise_terms import noise_terms
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -120,3 +120,42 @@ def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | No
                 f"{FALSE_ALARM:g}; users or messages are missing"
             )
     return None
+
+
+def _as_double(p: Fraction) -> float:
+    """The double nearest to a p, which has to lie strictly between 0 and 1."""
+    number = float(p)
+    if not 0 < number < 1:
+        raise InvalidParameter(
+            f"the file has a p that is {number:g} as a double ({p!s:.40}): an interval for such "
+            "noise cannot be computed; choose a p further away from it"
+        )
+    return number
+
+
+def most_messages(file: ParameterFile, users: int) -> int:
+    """A number of messages that this number of users exceeds with probability below 1e-9.
+
+    Every user sends the noise and at most one message more.  An atom with |s| elements contributes
+    |s| times a negative binomial, bounded by its moment generating function.
+    """
+    share = users / file.problem.n * file.dimension
+    terms = noise_terms(file)
+    laws = [(len(term.atom), term.r, _as_double(term.p)) for term in terms]
+    largest = min(-math.log(p) / size for size, _, p in laws)
+
+    def bound(s: float) -> float:
+        """Chernoff's bound on the number of noise messages."""
+        grown = [p * math.exp(s * size) for size, _, p in laws]
+        if max(grown) >= 1:  # by rounding, where p is next to 1
+            return math.inf
+        moment = sum(
+            share * r * (math.log1p(-p) - math.log1p(-more))
+            for (_, r, p), more in zip(laws, grown, strict=True)
+        )
+        return (moment - math.log(FALSE_ALARM)) / s
+
+    noise = min(bound(largest * k / 256) for k in range(1, 256))
+    if not math.isfinite(noise):
+        raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
+    return users + math.ceil(noise)

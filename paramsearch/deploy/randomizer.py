@@ -18,6 +18,7 @@ from numbers import Integral
 import numpy as np
 
 from accounting.base.arrays import IntArray
+from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.validation import real, whole
 from accounting.model.family import Atom
@@ -85,12 +86,16 @@ class Noise:
             yield NoiseEvent(coordinate, atom, copies)
 
 
-@dataclass(frozen=True)
-class Batch:
+@dataclass(frozen=True, repr=False)
+class Batch(Summarized):
     """Messages of many users: ``symbols[i]`` is sent by user number ``users[i]``.
 
     They are not shuffled: the true values come first, in the order of the users, then the noise.
     Whoever sees the symbols in this order knows the values.
+
+    Attributes:
+        symbols: The messages.
+        users: The number of the user who sends each message.
 
     >>> Batch(symbols=np.array([1, 0, 1]), users=np.array([0, 2, 2])).symbols.tolist()
     [1, 0, 1]
@@ -99,8 +104,12 @@ class Batch:
     symbols: IntArray
     users: IntArray
 
+    def summary(self) -> tuple[str, str]:
+        """The number of messages; the messages themselves are private until they are shuffled."""
+        return f"{len(self.symbols):,} messages", "not shuffled: the true values come first"
 
-class Randomizer:
+
+class Randomizer(Summarized):
     """The randomizer for integers 0..max_value, or for vectors with one such integer.
 
     One user's messages protect nothing.  What is private is the multiset of the messages of all n
@@ -157,6 +166,13 @@ class Randomizer:
         self._source = SystemBits() if source is None else source
         self.codec = Codec.of(file)
         self.noise = Noise(file)
+
+    def summary(self) -> tuple[str, str]:
+        """The file, and where the random bits come from."""
+        bits = "bits of the operating system"
+        if type(self._source) is not SystemBits:
+            bits = f"{type(self._source).__name__}, which protects nobody"
+        return str(self.file), f"{self.codec.symbols:,} symbols of {self.codec.bits} bits; {bits}"
 
     @property
     def source(self) -> BitSource:
@@ -270,8 +286,8 @@ class Randomizer:
         return np.asarray(table[given.astype(np.int64)])
 
 
-@dataclass(frozen=True)
-class RandomizedReals:
+@dataclass(frozen=True, repr=False)
+class RandomizedReals(Summarized):
     """A randomizer of real values: each is rounded at random to one of max_value + 1 steps.
 
     The rounding is exact: the value of the double is rounded up with the probability that preserves
@@ -310,6 +326,15 @@ class RandomizedReals:
             raise InvalidParameter("this file is for vectors; real values need one for integers")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
+
+    def summary(self) -> tuple[str, str]:
+        """The range of the values, and the file."""
+        steps = self.randomizer.file.problem.max_value
+        clipped = ", values outside moved to its ends" if self.clip else ""
+        return (
+            f"[{exactly(self.low)}, {exactly(self.high)}] in {steps:,} steps{clipped}",
+            str(self.randomizer.file),
+        )
 
     @cached_property
     def _scale(self) -> Fraction:

@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.enclosure import Summarized
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import can_fork, cores
@@ -55,6 +56,11 @@ class Simulation:
     Raises:
         InvalidParameter: If a number is outside its domain, or the simulation would take too long.
         TooFew: If too few users add their noise.
+
+    >>> from paramsearch import Query, Table
+    >>> file = Table.open().lookup(Query(n=1000, eps=1.0, delta=1e-6, max_value=5)).file
+    >>> Simulation(file, users=1000, honest=1.0, runs=3).noisy_users
+    1000
     """
 
     file: ParameterFile
@@ -90,12 +96,18 @@ class Simulation:
 
     @property
     def noisy_users(self) -> int:
+        """Number of users who add their noise."""
         return share_of(self.users, self.honest)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: the number of messages sent, and the error of every coordinate."""
+    """One run.
+
+    Attributes:
+        messages: Number of messages that all users sent.
+        errors: Error of the sum of every coordinate.
+    """
 
     messages: int
     errors: FloatArray
@@ -103,7 +115,13 @@ class Run:
 
 @dataclass(frozen=True)
 class MeasuredMean:
-    """A measured mean, and the mean and standard error that the file predicts."""
+    """A measured mean beside the one that the file predicts.
+
+    Attributes:
+        measured: The mean over all runs.
+        expected: The mean that follows from the file.
+        standard_error: Standard error of ``measured`` that follows from the file.
+    """
 
     measured: float
     expected: float
@@ -115,12 +133,26 @@ class MeasuredMean:
         return (self.measured - self.expected) / self.standard_error
 
 
-@dataclass(frozen=True)
-class SimulationResult:
-    """All runs of a simulation."""
+@dataclass(frozen=True, repr=False)
+class SimulationResult(Summarized):
+    """All runs of a simulation.
+
+    Attributes:
+        simulation: What was simulated.
+        runs: The runs, in their order.
+    """
 
     simulation: Simulation
     runs: tuple[Run, ...]
+
+    def summary(self) -> tuple[str, str]:
+        """What was simulated, and the measured means beside the expected ones."""
+        plan, messages, mse = self.simulation, self.messages, self.mse
+        return f"{plan.users:,} users, {plan.runs:,} runs, path {plan.path}", (
+            f"{messages.measured / plan.users:.6g} messages per user, expected "
+            f"{messages.expected / plan.users:.6g}; RMSE {math.sqrt(mse.measured):.6g}, expected "
+            f"{math.sqrt(mse.expected):.6g}"
+        )
 
     @property
     def _share(self) -> float:
@@ -143,6 +175,7 @@ class SimulationResult:
 
     @property
     def bits_per_user(self) -> float:
+        """Measured number of bits that one user sends."""
         return self.messages.measured * Codec.of(self.simulation.file).bits / self.simulation.users
 
     @property
@@ -159,7 +192,24 @@ class SimulationResult:
 
 
 def simulate(simulation: Simulation, progress: Progress = silent) -> SimulationResult:
-    """Run a simulation, its runs one after the other."""
+    """Run the protocol of a parameter file, and measure its messages and its error.
+
+    The random bits have a seed, so these messages protect nobody.
+
+    Args:
+        simulation: What to simulate.
+        progress: Called with one line of text now and then.
+
+    Returns:
+        All runs, with the measured means beside those that the file predicts.
+
+    >>> from paramsearch import Query, Simulation, Table, simulate
+    >>> query = Query(n=1000, eps=1.0, delta=1e-6, max_value=5)
+    >>> file = Table.open().lookup(query).file
+    >>> found = simulate(Simulation(file, users=1000, runs=20))
+    >>> abs(found.messages.deviation) < 4, abs(found.mse.deviation) < 4
+    (True, True)
+    """
     noise = Noise(simulation.file)
     runs = []
     for number in range(simulation.runs):

@@ -31,10 +31,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_text
+from accounting.model.costs import central_by_fraction
 from accounting.model.proof_types import Tier
 from paramsearch.parameters.parameter_file import refusals
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, DEFAULT_TRIES, Objective, Request
-from paramsearch.search.central_noise import by_fraction
 from paramsearch.tables.cell import Cell
 
 LARGEST_GRID = 100_000
@@ -87,13 +87,15 @@ class Grid(BaseModel):
     def _check(self) -> None:
         """Check every value in a problem before any is solved."""
         for fraction in self.central_fraction:
-            by_fraction(fraction, 1.0)
+            central_by_fraction(fraction, 1.0)
         first = Cell(self.max_value[0], self.eps[0], self.delta[0], self.central_fraction[0])
         for name in ("eps", "delta", "max_value"):
             for value in getattr(self, name):
                 self.request(replace(first, **{name: value}))
         for n in self.n:
             self.request(first, n)
+        for cell in self.cells:
+            self.request(cell)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accounting.base.enclosure import at_least, at_most
+from accounting.base.enclosure import Summarized
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
+from accounting.model.costs import largest_central_of
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import finish
@@ -19,7 +20,6 @@ from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Request
-from paramsearch.search import central_noise
 from paramsearch.search.budget import Budget, never
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
@@ -35,7 +35,7 @@ _FEWER_BITS = 0.995
 
 
 @dataclass(frozen=True, repr=False)
-class Generated:
+class Generated(Summarized):
     """The result of ``generate``.
 
     Attributes:
@@ -50,7 +50,8 @@ class Generated:
             with a smaller alphabet has more messages, but shorter ones.
 
     >>> generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, tries=1))
-    <Generated max_value=1: 599.8 noise messages, 9.995...e-07 <= delta <= 9.995...e-07>
+    <Generated (1, 1e-06) for n = 1,000, max_value = 1; 1 atom, certified
+     599.8 noise messages, ... 1.59984 bits per user; RMSE 1.51...; delta in [9.995...e-07, ...]>
     """
 
     file: ParameterFile
@@ -61,14 +62,15 @@ class Generated:
     kept: bool = False
     fewer_bits: float | None = None
 
-    def __repr__(self) -> str:
-        certificate = self.file.certificate
-        assert certificate is not None
-        return (
-            f"<Generated max_value={self.file.problem.max_value}: "
-            f"{self.file.cost.noise_messages:,.1f} noise messages, "
-            f"{at_least(certificate.delta_lower)} <= delta <= {at_most(certificate.delta_upper)}>"
-        )
+    def summary(self) -> tuple[str, str]:
+        """Those of the file, and how the search ended."""
+        problem, numbers = self.file.summary()
+        ends = {
+            "interrupted": self.interrupted,
+            "cut short by its budget": self.cut_short,
+            "an earlier file, not improved on": self.kept,
+        }
+        return problem, "; ".join([numbers, *(end for end, true in ends.items() if true)])
 
 
 def generate(
@@ -158,7 +160,7 @@ def _generate(
 
 def _target(request: Request) -> Target:
     """The target of the search; choosing its central noise may take small searches."""
-    sizes = central_noise.choices(request)
+    sizes = request.central_choices(largest_central_of(request))
     target = Target(request.problem, sizes[0], request.objective)
     if len(sizes) == 1:
         return target

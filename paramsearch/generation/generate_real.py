@@ -11,7 +11,7 @@ from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.model.costs import largest_central
 from accounting.model.problem import Problem
-from accounting.model.proof_types import Tier
+from accounting.model.proof_types import LARGEST_VALUE, Tier
 from paramsearch.generation.generate import Generated, generate
 from paramsearch.generation.real_values import PaperRounding, RealTarget, Rounding
 from paramsearch.generation.time_plan import TimePlan
@@ -81,7 +81,7 @@ class RealRequest:
     cold: bool = False
 
     def __post_init__(self) -> None:
-        self.rounded(1)
+        self.rounded(LARGEST_VALUE)
         self.target.coarsest()
 
     @property

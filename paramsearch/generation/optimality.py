@@ -43,12 +43,17 @@ _GAP = 3e-4
 
 @dataclass(frozen=True)
 class LocalOptimality:
-    """``proven`` of the ``listed`` moves violate delta; the others are undecided."""
+    """``proven`` of the ``listed`` moves violate delta; the others are undecided.
+
+    Attributes:
+        listed: Number of moves that would save messages.
+        proven: Number of those that are proved to violate delta.
+        largest_saving: Largest share of the messages that an undecided move could save.
+    """
 
     listed: int
     proven: int
     largest_saving: float
-    """Largest share of the messages that an undecided move could save."""
 
 
 def prove_local_optimality(

@@ -71,7 +71,8 @@ def uncertified(
     >>> from accounting import Proposal
     >>> data = {"max_value": 1, "eps": 1.0, "delta": 1e-4, "n": 1000, "eps_central": 0.9}
     >>> uncertified(Proposal.of({**data, "atoms": [{"atom": [-1, 1], "r": 12.0, "p": 0.96}]}))
-    <ParameterFile: (1, 0.0001) for n = 1,000, max_value = 1; 1 atom, not certified>
+    <ParameterFile (1, 0.0001) for n = 1,000, max_value = 1; 1 atom, not certified
+     577.4 noise messages, 1.57737 messages and 1.57737 bits per user; RMSE 1.51954>
     """
     from importlib.metadata import version  # costs a client a tenth of its imports
 

@@ -17,6 +17,13 @@ _MOST_RELEASES = (1 << 31) - 1
 class Claim:
     """(eps, delta)-privacy for ``releases`` together, with noise from the fraction ``honest``.
 
+    Args:
+        eps: The claimed eps.
+        delta: The claimed delta.
+        releases: Number of releases that are seen together.
+        same_change: Whether only a user who makes the same change in every release is covered.
+        honest: Fraction of the users who add noise.
+
     Raises:
         InvalidParameter: If a number is outside its domain.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from accounting.base import strict_json
+from accounting.base.validation import AnyPath
 from accounting.model.configuration import Proposal, blaming
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
 
 
-def read(path: Path) -> ParameterFile | Proposal:
+def read(path: AnyPath) -> ParameterFile | Proposal:
     """Read a parameter file (it has a ``format``) or a bare configuration.
 
     Args:

@@ -31,12 +31,19 @@ class ProblemSection(Part, title="Problem"):
     """
 
     n: Annotated[int, Field(ge=1, lt=1 << 53)]
+    """Number of users."""
     max_value: Annotated[int, Field(ge=1, le=1 << 20)]
+    """Inputs are the integers 0..max_value."""
     eps: Annotated[float, Field(ge=0, le=1000)]
+    """The eps of the guarantee."""
     delta: Annotated[float, Field(gt=0, lt=1)]
+    """The delta of the guarantee."""
     adjacency: Literal["substitution"]
+    """One user's input becomes any other."""
     releases: Annotated[int, Field(ge=1, lt=1 << 31)]
+    """Number of releases that the guarantee covers together."""
     honest: Annotated[float, Field(gt=0, le=1)]
+    """Fraction of the users whose noise suffices for the guarantee."""
 
     @property
     def same_change(self) -> bool:
@@ -49,6 +56,7 @@ class VectorSection(ProblemSection, title="VectorProblem"):
     the value of one coordinate and puts a value into the same or another coordinate."""
 
     dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
+    """Number of coordinates of a vector."""
 
 
 class SequenceSection(ProblemSection, title="SequenceProblem"):
@@ -56,14 +64,18 @@ class SequenceSection(ProblemSection, title="SequenceProblem"):
     of inputs is replaced by any other, chosen adaptively from release to release."""
 
     releases: Annotated[int, Field(ge=2, le=MOST_RELEASES)]
+    """Number of releases that the guarantee covers together."""
     changes: Literal["any"]
+    """One user's inputs may change in any way from release to release."""
 
 
 class VectorSequenceSection(VectorSection, title="VectorSequenceProblem"):
     """The same for sequences of vectors with at most one non-zero coordinate."""
 
     releases: Annotated[int, Field(ge=2, le=MOST_RELEASES)]
+    """Number of releases that the guarantee covers together."""
     changes: Literal["any"]
+    """One user's inputs may change in any way from release to release."""
 
 
 TAGS = {"integers", "vectors", "sequences", "vector sequences"}

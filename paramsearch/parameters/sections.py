@@ -55,10 +55,15 @@ class CentralNoise(Part):
     """The noise on the message +1 and, independently, on the message -1."""
 
     rate: Rational
+    """Expected number of noise events of all users together, for each of +1 and -1."""
     p: Probability
+    """Parameter of the logarithmic number of copies that an event has."""
     r: Positive
+    """The sum of the copies is NB(r, p) over all users: r = -rate / log(1 - p)."""
     mean: Positive
+    """Expected number of copies of all users together, r p / (1 - p)."""
     eps_central: Positive
+    """The privacy loss that this noise alone has for a change of the sum by max_value."""
 
 
 class AtomNoise(Part):
@@ -67,19 +72,28 @@ class AtomNoise(Part):
     atom: Annotated[
         tuple[Value, ...], Field(min_length=2, max_length=1 << 20), AfterValidator(_atom)
     ]
+    """The values of the messages that are sent together, sorted; their sum is zero."""
     rate: Rational
+    """Expected number of noise events of all users together."""
     p: Probability
+    """Parameter of the logarithmic number of copies that an event has."""
     r: Positive
+    """The sum of the copies is NB(r, p) over all users: r = -rate / log(1 - p)."""
     mean: Positive
+    """Expected number of copies of all users together, r p / (1 - p)."""
 
 
 class Cost(Part):
     """Expected numbers of messages and bits; a user with input 0 sends one message less."""
 
     noise_messages: Positive
+    """Expected number of noise messages of all users together."""
     messages_per_user: Positive
+    """Expected number of messages of a user whose input is not 0."""
     bits_per_message: Count
+    """Length of a message."""
     bits_per_user: Positive
+    """Expected number of bits of a user whose input is not 0."""
 
 
 class Error(Part):
@@ -87,8 +101,11 @@ class Error(Part):
     at eps, which for vectors has to hide a change of two coordinates."""
 
     mse: Positive
+    """Mean squared error of the sum; for vectors, of every coordinate."""
     rmse: Positive
+    """Its square root."""
     rmse_over_central: NotNegative
+    """``rmse`` in units of that of the Discrete Laplace mechanism for one release."""
 
 
 class Certificate(Part):
@@ -99,20 +116,30 @@ class Certificate(Part):
     """
 
     eps: NotNegative
+    """The eps of the bounds, that of the problem."""
     delta_lower: NotNegative
+    """delta(eps) is at least this."""
     delta_upper: Annotated[float, Field(ge=0, le=1)]
+    """delta(eps) is at most this."""
     worst_pair: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
+    """The worst change that is known: [j, k], or for vectors also [j, 0, 0, k]."""
     proof: Annotated[dict[str, Count], Field(min_length=1)]
+    """Number of changes by the method that proved them."""
     precision: Count
+    """Working precision of the proof in bits."""
     sampler_deviation: NotNegative
+    """What the deployed sampler may add to delta; inside both bounds."""
     software: dict[str, str]
+    """Versions of what made the proof."""
 
 
 class RepeatedChange(Part, title="Change"):
     """A change of one user's input, and the number of releases in which it is made."""
 
     change: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
+    """The change: [j, k], or for vectors also [j, 0, 0, k]."""
     times: Annotated[int, Field(ge=1, le=MOST_RELEASES)]
+    """Number of releases in which it is made."""
 
 
 class SequenceCertificate(Certificate):
@@ -124,12 +151,17 @@ class SequenceCertificate(Certificate):
     """
 
     worst_sequence: tuple[RepeatedChange, ...]
+    """The changes of a bad sequence that is fixed in advance, in their order."""
 
 
 class Provenance(Part):
     """How the parameters were found; trust in them does not depend on it."""
 
     tool: str
+    """Name of the program that wrote the file."""
     version: str
+    """Version of that program."""
     seed: Count | None
+    """Seed of the search; null if there was none."""
     settings: dict[str, str | float | int | bool | None]
+    """Options and findings of the search."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from accounting.base import strict_json
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from accounting.base.validation import AnyPath, as_path
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -25,23 +26,25 @@ if TYPE_CHECKING:
 _LARGEST_KEY = 1 << 16
 
 
-def signature_path(path: Path) -> Path:
+def signature_path(path: AnyPath) -> Path:
     """Where the signature of a file is kept by default."""
+    path = as_path(path)
     return path.with_name(path.name + ".sig")
 
 
-def public_path(key: Path) -> Path:
+def public_path(key: AnyPath) -> Path:
     """Where the public key is kept that belongs to a private key made here."""
+    key = as_path(key)
     return key.with_name(key.name + ".pub")
 
 
-def sign(parameters: ParameterFile, private_key: Path) -> bytes:
+def sign(parameters: ParameterFile, private_key: AnyPath) -> bytes:
     """The content of the signature file."""
     signature = _private(private_key).sign(parameters.canonical())
     return base64.b64encode(signature) + b"\n"
 
 
-def verify(parameters: ParameterFile, signature: Path, public_key: Path) -> None:
+def verify(parameters: ParameterFile, signature: AnyPath, public_key: AnyPath) -> None:
     """Nothing if the signature is good, InvalidConfiguration otherwise."""
     from cryptography.exceptions import InvalidSignature
 
@@ -58,12 +61,12 @@ def verify(parameters: ParameterFile, signature: Path, public_key: Path) -> None
         ) from None
 
 
-def create_key(path: Path) -> Path:
+def create_key(path: AnyPath) -> Path:
     """Write a new private key, readable by its owner only, and its public key beside it."""
     serialization = _library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    public = public_path(path)
+    path, public = as_path(path), public_path(path)
     for existing in (path, public):
         if existing.exists():
             raise InvalidParameter(f"{existing} exists already; a key is never overwritten")
@@ -92,7 +95,7 @@ def _library() -> Any:
     return serialization
 
 
-def _private(path: Path) -> Ed25519PrivateKey:
+def _private(path: AnyPath) -> Ed25519PrivateKey:
     serialization = _library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -102,7 +105,7 @@ def _private(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def _public(path: Path) -> Ed25519PublicKey:
+def _public(path: AnyPath) -> Ed25519PublicKey:
     serialization = _library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -112,7 +115,7 @@ def _public(path: Path) -> Ed25519PublicKey:
     return key
 
 
-def _key(path: Path, decode: Any) -> Any:
+def _key(path: AnyPath, decode: Any) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:

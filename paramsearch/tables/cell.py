@@ -16,7 +16,14 @@ _NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Cell:
-    """One problem of a grid, for any number of users."""
+    """One problem of a grid, for any number of users.
+
+    Attributes:
+        max_value: Inputs are the integers 0..max_value.
+        eps: The eps of the guarantee.
+        delta: The delta of the guarantee.
+        central_fraction: eps of the central noise as a fraction of eps.
+    """
 
     max_value: int
     eps: float

@@ -31,24 +31,37 @@ _MOST_ROWS = 1 << 22
 class Row(Cell):
     """The cost and error that the file of a cell states, for n users.
 
-    The names of the attributes are the columns of the index.  ``seconds`` is the time of the
-    search, if it is known; ``file`` is the path in the table's folder.
+    The names of the attributes are the columns of the index.
     """
 
     n: int
+    """Number of users."""
     noise_messages: float
+    """Expected number of noise messages of all users together."""
     messages_per_user: float
+    """Expected number of messages of a user whose input is not 0."""
     bits_per_message: int
+    """Length of a message."""
     bits_per_user: float
+    """Expected number of bits of a user whose input is not 0."""
     rmse: float
+    """Root mean square error of the sum."""
     rmse_over_central: float
+    """``rmse`` in units of that of the Discrete Laplace mechanism."""
     delta_lower: float
+    """Lower bound of delta that the file's certificate states."""
     delta_upper: float
+    """Upper bound of delta that the file's certificate states."""
     symbols: int
+    """Number of different messages."""
     atoms: int
+    """Number of atoms with noise."""
     seconds: float | None
+    """Time of the search; None if it is not known."""
     file: str
+    """Path of the file in the table's folder."""
     sha256: str
+    """Hash of the file."""
 
     def for_users(self, n: int) -> Row:
         """The row for another number of users, who share the same noise."""

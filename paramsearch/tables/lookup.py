@@ -15,9 +15,9 @@ from importlib import resources
 from pathlib import Path
 from typing import get_args
 
-from accounting.base.enclosure import exactly
+from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
-from accounting.base.validation import one_of, positive
+from accounting.base.validation import AnyPath, as_path, one_of, positive
 from accounting.model.costs import central_rmse
 from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import for_users
@@ -149,7 +149,14 @@ class Query(Problem):
             The command without an output file; None if no search accepts the numbers.
         """
         try:
-            Request(n=self.n, eps=self.eps, delta=self.delta, max_value=self.max_value)
+            Request(
+                n=self.n,
+                eps=self.eps,
+                delta=self.delta,
+                max_value=self.max_value,
+                max_rmse=self.max_rmse,
+                max_error_ratio=self.max_error_ratio,
+            )
         except InvalidParameter:
             return None
         error = f"--central-fraction {exactly(central_fraction)}"
@@ -165,7 +172,7 @@ class Query(Problem):
 
 
 @dataclass(frozen=True, repr=False)
-class Found:
+class Found(Summarized):
     """The result of a lookup.
 
     Attributes:
@@ -178,7 +185,8 @@ class Found:
 
     >>> found = Table.open().lookup(Query(n=100_000, eps=1.1, delta=1e-6, max_value=5))
     >>> found
-    <Found files/5-1-1e-06-0.9.json: 5,479.7 noise messages, RMSE 7.84615; 0 others with less error>
+    <Found files/5-1-1e-06-0.9.json, stricter than asked, for n = 100,000
+     5,479.7 noise messages, 1.0548 messages per user; RMSE 7.84615; 0 with less error, 2 cheaper>
     >>> len(found.cheaper)
     2
     >>> found.exact, found.file.problem.n
@@ -196,10 +204,13 @@ class Found:
         """The error in units of that of the central mechanism at the requested eps."""
         return self.row.rmse / self.query.central_rmse
 
-    def __repr__(self) -> str:
-        return (
-            f"<Found {self.row.file}: {self.row.noise_messages:,.1f} noise messages, "
-            f"RMSE {self.row.rmse:.6g}; {len(self.others)} others with less error>"
+    def summary(self) -> tuple[str, str]:
+        """The file, and its cost and error beside the other choices."""
+        row, fit = self.row, "just as asked" if self.exact else "stricter than asked"
+        return f"{row.file}, {fit}, for n = {row.n:,}", (
+            f"{row.noise_messages:,.1f} noise messages, {row.messages_per_user:.6g} messages per "
+            f"user; RMSE {row.rmse:.6g}; {len(self.others):,} with less error, "
+            f"{len(self.cheaper):,} cheaper"
         )
 
     @cached_property
@@ -223,7 +234,7 @@ class Found:
 
 
 @dataclass(frozen=True, repr=False)
-class Table:
+class Table(Summarized):
     """A folder that ``paramsearch table`` made, or the table that comes with this package.
 
     Attributes:
@@ -240,11 +251,16 @@ class Table:
     path: Path
     rows: tuple[Row, ...]
 
-    def __repr__(self) -> str:
-        return f"<Table {self.path}: {len(self.rows):,} files>"
+    def summary(self) -> tuple[str, str]:
+        """The folder, and the ranges of its problems."""
+        ranges = []
+        for column in ("eps", "delta", "max_value", "central_fraction") if self.rows else ():
+            values = [getattr(row, column) for row in self.rows]
+            ranges.append(f"{column} {exactly(min(values))} to {exactly(max(values))}")
+        return f"{self.path}: {len(self.rows):,} files", ", ".join(ranges) or "empty"
 
     @staticmethod
-    def open(path: Path | str | None = None) -> Table:
+    def open(path: AnyPath | None = None) -> Table:
         """Open the table in a folder.
 
         Args:
@@ -256,7 +272,7 @@ class Table:
         Raises:
             InvalidConfiguration: If the folder has no index, or one that cannot be read.
         """
-        folder = shipped_folder() if path is None else Path(path)
+        folder = shipped_folder() if path is None else as_path(path)
         rows = {row.file: row for row in index.read(folder / INDEX)}
         return Table(folder, tuple(rows.values()))
 

@@ -1,4 +1,4 @@
-"""Chromium for tests, with nothing but the standard library."""
+"""Chromium for tests, driven with nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 CONNECT = """import os, sys
 os.dup2(int(sys.argv[1]), 3)
@@ -26,6 +29,17 @@ CLIPPED = """[...document.querySelectorAll('figure > svg')].flatMap(svg => {
   }).map(text => text.textContent);
 })"""
 """Texts of charts that stand out of them."""
+
+
+def required_chromium() -> str:
+    """The path of Chromium; without it a test is skipped, or fails where the variable CI is set."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is not None:
+        return program
+    missing = "the pages can only be tested where Chromium is installed (apt-get install chromium)"
+    if os.environ.get("CI", "false") not in ("", "0", "false"):
+        pytest.fail(f"{missing}, and CI is set")
+    pytest.skip(missing)
 
 
 class Chromium:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,10 +55,10 @@ def pareto(
 
     Or for the given fractions and errors.
     """
+    from accounting.model.costs import largest_central_of
     from paramsearch.generation.generate import generate
     from paramsearch.parameters.parameter_file import save
     from paramsearch.request import Request
-    from paramsearch.search.central_noise import choices
 
     request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
     shares = fraction or (() if max_error_ratio else _FRACTIONS)
@@ -67,7 +66,7 @@ def pareto(
     ratios = sorted(set(max_error_ratio or ()), reverse=True)
     points += [replace(request, max_error_ratio=ratio) for ratio in ratios]
     # by falling error, and bad points are refused before any work is done
-    points.sort(key=lambda point: choices(point)[0])
+    points.sort(key=lambda point: point.least_central(largest_central_of(point)))
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)
     if output is not None:

@@ -20,8 +20,8 @@ from paramsearch.deploy import (
     Analyzer,
     RandomizedReals,
 )
-from paramsearch.deploy.analyzer import most_messages
 from paramsearch.deploy.message_files import portions
+from paramsearch.deploy.participation import most_messages
 from paramsearch.deploy.simulate import Simulation, simulate
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import replace
+
 import pytest
 
 from accounting import Family, InvalidFamily, InvalidParameter, TooLarge, Undecided
+from accounting.model.costs import (
+    central_rmse,
+    discrete_laplace_deviation,
+    largest_central_of,
+)
 from paramsearch import Request, audit, generate
 from paramsearch.parameters.claim import Claim
 from paramsearch.search.families.family_draft import FamilyDraft
@@ -98,3 +107,80 @@ def test_a_file_of_the_paper_cannot_be_resumed() -> None:
     made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=2, method="dominance"))
     with pytest.raises(InvalidParameter, match="several noises on one atom"):
         generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=2, tries=1), resume=made.file)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "because"),
+    [
+        ({"central_fraction": 0.0}, "strictly between 0 and 1"),
+        ({"central_fraction": 1.0}, "strictly between 0 and 1"),
+        ({"central_fraction": "half"}, "is not a number"),
+        ({"max_rmse": 2.7}, "max rmse = 2.7 is out of reach.* allow at least 2.8"),
+        ({"max_rmse": 5e-324, "honest": 0.01}, "out of reach"),
+        ({"max_rmse": 0.0}, "greater than 0"),
+        ({"max_rmse": float("inf")}, "not finite"),
+        ({"max_rmse": 3.5, "honest": 0.5}, "out of reach"),
+        ({"max_rmse": 15.0, "releases": 10}, "out of reach"),
+        ({"max_error_ratio": 1.0005}, "max error ratio = 1.0005 is out of reach"),
+        ({"max_error_ratio": 1.2, "honest": 0.5}, "allow at least 1.4"),
+        ({"max_error_ratio": 1.0005, "releases": 10}, "out of reach"),
+        ({"max_value": 1, "eps": 50.0}, "more than 34 per unit"),
+        ({"max_value": 1, "eps": 50.0, "max_rmse": 1e-8}, "more than 34 per unit"),
+        ({"releases": 2, "method": "theorem"}, "one release"),
+        ({"dimension": 3, "method": "dominance"}, "not for vectors"),
+        ({"budget": "long"}, "is not a number"),
+        ({"budget": 0.0}, "greater than 0"),
+        ({"settings": 7}, "must be a mapping"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_refused_at_once(
+    wrong: dict[str, object], because: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=because):
+        Request(**{"n": 100, "eps": 1.0, "delta": 1e-6, "max_value": 2, **wrong})  # type: ignore[arg-type]  # that is what is tested
+
+
+@pytest.mark.parametrize(
+    ("eps", "top", "releases", "honest", "dimension"),
+    [
+        (1.0, 2, 1, 1.0, 1),
+        (0.1, 50, 1, 0.5, 1),
+        (1.0, 2, 2, 1.0, 1),
+        (1.0, 5, 1, 1.0, 7),
+        (1.0, 2, 10, 1.0, 1),
+        (3.0, 20, 30, 0.7, 1),
+        (20.0, 1, 3, 1.0, 1),
+        (30.0, 1, 1, 1.0, 1),
+    ],
+)
+def test_a_request_refuses_just_the_errors_that_leave_nothing_for_the_atoms(
+    eps: float, top: int, releases: int, honest: float, dimension: int
+) -> None:
+    """The quick checks of a request agree with the largest eps* itself, on both sides."""
+    request = Request(
+        n=100, eps=eps, delta=1e-6, max_value=top, releases=releases, honest=honest,
+        dimension=dimension, central_fraction=0.5,
+    )  # fmt: skip
+    largest = largest_central_of(request)
+    errors = [
+        discrete_laplace_deviation(share * largest / top) / math.sqrt(honest)
+        for share in (0.9995, 0.9985)
+    ]
+    unit = central_rmse(request)
+    for name, scale in (("max_rmse", 1.0), ("max_error_ratio", unit)):
+        refused, accepted = ({"central_fraction": None, name: error / scale} for error in errors)
+        with pytest.raises(InvalidParameter, match="out of reach") as failure:
+            replace(request, **refused)  # type: ignore[arg-type]  # one of them
+        made = replace(request, **accepted)  # type: ignore[arg-type]  # one of them
+        assert made.least_central(largest) == pytest.approx(0.9985 * largest, rel=1e-9)
+        allowed = re.search(r"allow at least ([0-9.]+)", str(failure.value))
+        assert allowed is not None
+        replace(request, **{"central_fraction": None, name: float(allowed[1])})  # type: ignore[arg-type]  # one of them
+
+
+@pytest.mark.parametrize("error", [{"max_rmse": 4.0}, {"max_error_ratio": 1.5}])
+def test_an_error_can_be_asked_for_where_there_is_one_atom(error: dict[str, float]) -> None:
+    request = Request(n=1000, eps=1.0, delta=1e-6, max_value=1, tries=1, **error)  # type: ignore[arg-type]  # one of them
+    made = generate(request)
+    most = error.get("max_rmse", 1.5 * central_rmse(request))
+    assert made.file.error.rmse <= most * (1 + 1e-9)

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 import accounting
 from accounting import Family, InvalidParameter, Protocol
-from accounting.model.costs import largest_central
+from accounting.model.costs import central_by_fraction, central_by_rmse, largest_central
 from accounting.model.problem import Problem
 from paramsearch.generation.finish import calibrated, finish, pair_bounds
 from paramsearch.generation.optimality import prove_local_optimality
 from paramsearch.request import Request
-from paramsearch.search import central_noise as central
 from paramsearch.search.budget import Budget
 from paramsearch.search.families import hub_families as hubs
 from paramsearch.search.families.atom_moves import predicted_gains
@@ -257,9 +256,9 @@ def test_the_central_noise_alone_fits(releases: int) -> None:
 
 
 def test_central_noise_from_an_error() -> None:
-    found = central.by_rmse(8.0, 5, 1.0)
+    found = central_by_rmse(8.0, 5, 1.0)
     assert 64.0 * (1 - 1e-11) <= 0.5 / math.sinh(found / 10) ** 2 <= 64.0
     with pytest.raises(InvalidParameter, match="out of reach"):
-        central.by_rmse(7.0, 5, 1.0)
+        central_by_rmse(7.0, 5, 1.0)
     with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
-        central.by_fraction(1.0, 1.0)
+        central_by_fraction(1.0, 1.0)
