@@ -4,8 +4,9 @@
 
 ``generate`` finds the cheapest certified file for a ``Request``.  ``read`` takes a configuration or
 a parameter file, ``uncertified`` turns a configuration into exact rationals, ``certify`` proves
-them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses, and ``Table``
-looks up what is precomputed.  ``paramsearch.deploy`` has the randomizer and the analyzer.
+them, ``audit`` trusts nothing and decides (``read_source`` reads even what it rejects), ``load``
+and ``save`` are exact inverses, and ``Table`` looks up what is precomputed.  ``paramsearch.deploy``
+has the randomizer and the analyzer.
 
 =================  ===============================================================================
 ``request``        what a person asks for: a problem, an error to allow, and how hard to search

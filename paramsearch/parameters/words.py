@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 from accounting.base.enclosure import exactly
-from accounting.model.costs import central_rmse
-from accounting.model.problem import Problem
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile
+
+_MOST_VALUES = 8
+"""Largest number of distinct values shown of an atom."""
 
 
 def releases_in_words(releases: int, *, same_change: bool) -> str:
@@ -40,29 +42,14 @@ def file_claim_in_words(file: ParameterFile) -> str:
     return claim_in_words(Claim.of(file), proved_for=proved_for, dimension=file.dimension)
 
 
-def error_of(file: ParameterFile) -> str:
-    """The error of a file, in words."""
-    what = "the sum" if file.dimension == 1 else "each coordinate"
-    whole = "at eps" if file.problem.releases == 1 else "for as many releases"
-    return (
-        f"RMSE {file.error.rmse:.6g} of {what}, {error_over_central(file):.4g} times the "
-        f"central one {whole}"
-    )
+def atom_in_words(atom: tuple[int, ...]) -> str:
+    """An atom with the largest values first, equal ones counted.
 
-
-def error_over_central(file: ParameterFile) -> float:
-    """The error in units of that of the central mechanism for the same releases; the file itself
-    compares with a single release at its eps."""
-    if file.problem.releases == 1:
-        return file.error.rmse_over_central
-    known = file.problem
-    problem = Problem(
-        n=known.n,
-        eps=known.eps,
-        delta=known.delta,
-        max_value=known.max_value,
-        dimension=file.dimension,
-        releases=known.releases,
-        same_change=known.same_change,
-    )
-    return file.error.rmse / central_rmse(problem)
+    >>> atom_in_words((-1, -1, -1, -1, -1, 5))
+    '{5, -1 x 5}'
+    """
+    counts = Counter(atom)
+    values = sorted(counts, key=lambda value: (-abs(value), value < 0))
+    shown, others = values[:_MOST_VALUES], len(values) - _MOST_VALUES
+    runs = [f"{v:,}" + (f" x {counts[v]:,}" if counts[v] > 1 else "") for v in shown]
+    return "{" + ", ".join(runs + ([f"{others:,} other values"] if others > 0 else [])) + "}"

@@ -124,7 +124,8 @@ def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> G
 
 def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact]:
     """The result in words."""
-    from paramsearch.parameters.words import error_of, file_claim_in_words
+    from paramsearch.parameters.expected_cost import ExpectedCost
+    from paramsearch.parameters.words import file_claim_in_words
 
     file = made.file
     certificate, cost, problem = file.certificate, file.cost, file.problem
@@ -139,7 +140,7 @@ def facts(made: Generated, output: Path | None, seconds: float) -> Iterator[Fact
         f"{cost.noise_messages:,.1f} noise messages in {scope}; {cost.messages_per_user:.6g} "
         f"messages and {cost.bits_per_user:.6g} bits per user (n = {problem.n:,})",
     )
-    yield "error", error_of(file)
+    yield "error", ExpectedCost.of_file(file).error_in_words()
     sizes = sorted(len(entry.atom) for entry in file.atoms)
     some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
     atoms = f"{len(sizes)} atom{'s' * (len(sizes) > 1)} of {some} messages"
