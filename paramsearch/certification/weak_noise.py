@@ -86,7 +86,7 @@ def weak_noise(
     >>> proposal = Proposal.of({**data, "atoms": [{"atom": [-1, 1], "r": 12.0, "p": 0.96}]})
     >>> found = weak_noise(mechanism_of(proposal), Claim.of(proposal), Change(0, 1))
     >>> found.atom, round(found.factor, 1)
-    ((-1, 1), 1.2)
+    ((-1, 1), 1.4)
     """
     if worst.moved and mechanism.max_value > _LARGEST_MAX_VALUE:
         return None
