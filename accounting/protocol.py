@@ -240,18 +240,7 @@ class Protocol:
                 f"{change} is one change, and {self.releases} releases may have different ones: "
                 "ask with same_change=True"
             )
-        top = self.configuration.max_value
-        for name in ("before", "after"):
-            value = whole(name, getattr(change, name), least=0)
-            if value > top:
-                raise InvalidParameter(f"{name} = {value} is larger than max_value = {top}")
-        if change.moved:
-            raise InvalidParameter(f"{change}: delta_of takes changes within one coordinate")
-        if change.before == change.after:
-            raise InvalidParameter(
-                f"({change.before}, {change.after}) is not a change within one coordinate: give "
-                "two different values"
-            )
+        change.check_within_a_coordinate(self.configuration.max_value)
         part = self.pairs_of(np.array([[change.before, change.after]]))
         eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
         return self._of_pairs(part, [change], eps, accuracy, silent)

@@ -5,9 +5,10 @@
 
 ``generate`` finds the cheapest certified file for a ``Request``.  ``read`` takes a configuration or
 a parameter file, ``uncertified`` turns a configuration into exact rationals, ``certify`` proves
-them, ``audit`` trusts nothing and decides, ``load`` and ``save`` are exact inverses, and ``Table``
-looks up what is precomputed.  ``generate_real`` is for real values, ``compare`` shows a problem's
-answer beside other mechanisms, ``simulate`` runs the protocol of a file, and ``paramsearch.deploy``
+them, ``audit`` trusts nothing and decides (``read_source`` reads even what it rejects), ``load``
+and ``save`` are exact inverses, and ``Table`` looks up what is precomputed.  ``generate_real`` is
+for real values, ``compare`` shows a problem's answer beside other mechanisms, ``simulate`` runs the
+protocol of a file, and ``paramsearch.deploy``
 has the randomizer and the analyzer.
 
 =================  ===============================================================================

@@ -17,7 +17,9 @@ from paramsearch.generation.generate_real import generate_real as generate_real
 from paramsearch.parameters.assembly import rescaled as rescaled
 from paramsearch.parameters.assembly import uncertified as uncertified
 from paramsearch.parameters.claim import Claim as Claim
+from paramsearch.parameters.documents import RejectedFile as RejectedFile
 from paramsearch.parameters.documents import read as read
+from paramsearch.parameters.documents import read_source as read_source
 from paramsearch.parameters.parameter_file import ParameterFile as ParameterFile
 from paramsearch.parameters.parameter_file import load as load
 from paramsearch.parameters.parameter_file import save as save

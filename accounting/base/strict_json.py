@@ -25,10 +25,15 @@ def read(path: AnyPath) -> Any:
 
 
 def read_text(path: AnyPath) -> str:
+    return decoded(read_bytes(path), source=str(path))
+
+
+def decoded(content: bytes, *, source: str) -> str:
+    """The text of bytes in UTF-8; errors name the source."""
     try:
-        return read_bytes(path).decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidConfiguration(f"{path} is not UTF-8: {error.reason}") from error
+        raise InvalidConfiguration(f"{source} is not UTF-8: {error.reason}") from error
 
 
 def read_bytes(path: AnyPath, *, most: int = LARGEST_FILE) -> bytes:

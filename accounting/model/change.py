@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from accounting.base.errors import InvalidParameter
 from accounting.base.validation import whole
 
 LARGEST_DIMENSION = (1 << 31) - 1
@@ -74,6 +75,24 @@ class Change:
     def listed(self) -> tuple[int, ...]:
         """The form that parameter files use: (j, k), or (j, 0, 0, k) if the value moves."""
         return tuple(value for coordinate in self.coordinates for value in coordinate)
+
+    def check_within_a_coordinate(self, max_value: int) -> None:
+        """Refuse what is no change within one coordinate of inputs 0..max_value.
+
+        Raises:
+            InvalidParameter: If it is none.
+        """
+        for name in ("before", "after"):
+            value = whole(name, getattr(self, name), least=0)
+            if value > max_value:
+                raise InvalidParameter(f"{name} = {value} is larger than max_value = {max_value}")
+        if self.moved:
+            raise InvalidParameter(f"{self}: this needs a change within one coordinate")
+        if self.before == self.after:
+            raise InvalidParameter(
+                f"({self.before}, {self.after}) is not a change within one coordinate: give "
+                "two different values"
+            )
 
     def possible(self, *, max_value: int, dimension: int) -> bool:
         """Whether some user can make this change."""

@@ -3,7 +3,8 @@
 Nothing in it is trusted: the exact parameters are read, delta is proved again, and everything else
 that follows from the parameters is recomputed and compared.  What a certificate says about how it
 was made (change, methods, precision, software) is information; its bounds are compared with the
-proof.
+proof.  A file that contradicts itself is rejected, whatever its noise gives: nobody should deploy
+it, and the verdict says what the noise alone would give.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from accounting.base.deadline import check_deadline, until
 from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most
@@ -26,20 +27,30 @@ from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
 from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
+from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
 from accounting.proof.words import worst_case
-from paramsearch.parameters.assembly import consistent
+from paramsearch.certification.weak_noise import WeakNoise, weak_noise
 from paramsearch.parameters.claim import Claim
+from paramsearch.parameters.documents import Document, RejectedFile, checked
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import Certificate
 from paramsearch.parameters.words import claim_in_words
 
-Verdict = Literal["certified", "violated", "undecided"]
+Verdict = Literal["certified", "violated", "undecided", "rejected"]
 _FINER = 0.1
 """Share of the gap to which a second proof is refined where the first does not settle the bound
 that a certificate states."""
+_SEARCH_SECONDS = 60.0
+"""After a violation, the search for what does hold ends after this time, or after as much time as
+the proof took if that is more."""
+_DIAGNOSIS = 0.25
+"""Share of that time for the noise that is missing; the rest is for the eps that holds."""
+_LARGEST_LIMIT = 128
+"""Largest max_value for which the limit of delta is computed for every change; beyond it, for the
+worst one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +58,8 @@ class Audit(Summarized):
     """The verdict on one claim, with the proof it rests on.
 
     Attributes:
-        verdict: "certified", "violated" or "undecided".
+        verdict: "certified", "violated" or "undecided" of the claim, or "rejected" if the file is
+            not what it says it is.
         reason: One sentence.
         claim: What was decided about.
         mechanism: What is deployed, with the noise of the honest users.
@@ -57,6 +69,11 @@ class Audit(Summarized):
         satisfied_eps: After a violation, the smallest eps that holds at the claimed delta.
         searched: Whether that eps was looked for to the end, so that None means there is none or it
             cannot be found.
+        limit: After a violation, bounds of delta as eps grows without bound: the probability of
+            messages that the other input cannot produce.  Above the claimed delta, no eps holds.
+        weak_noise: After a violation, an estimate of the noise that is missing.
+        noise_verdict: For a file that is rejected, the verdict on the claim that its noise alone
+            would get; ``proof`` is about that noise.
     """
 
     verdict: Verdict
@@ -68,6 +85,9 @@ class Audit(Summarized):
     confirmed: bool | None = None
     satisfied_eps: Enclosure | None = None
     searched: bool = False
+    limit: Enclosure | None = None
+    weak_noise: WeakNoise | None = None
+    noise_verdict: Verdict | None = None
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason}"
@@ -99,7 +119,7 @@ def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
 
 
 def audit(
-    document: ParameterFile | Proposal,
+    document: Document,
     claim: Claim | None = None,
     *,
     tier: Tier = "auto",
@@ -111,21 +131,24 @@ def audit(
     """Decide a claim about a document.
 
     Args:
-        document: A parameter file, or a configuration that is proposed.
+        document: A parameter file, a configuration that is proposed, or a file that has to be
+            rejected (``paramsearch.read_source`` reads all of them).
         claim: What to decide; by default what the document claims.
         tier: Which proofs to use (accounting.proof.prove).
         gap: Relative gap between the bounds at which "undecided" is final.
         budget: Seconds after which the answer rests on what is proved so far.
-        explain: Whether to look, after a violation, for the eps that does hold, and to prove more
-            closely where the first proof does not settle the bound that a certificate states.
+        explain: Whether to look, after a violation, for the eps that does hold and for the noise
+            that is missing, for a minute or as long as the proof took; and to prove more closely
+            where the first proof does not settle the bound that a certificate states.
         progress: Called with one line of text now and then.
 
     Returns:
-        The verdict, with its reason and its proof.
+        The verdict, with its reason and its proof.  A file whose numbers contradict each other is
+        "rejected", with the bounds that its noise gives.
 
     Raises:
         InvalidParameter: If a number is missing or outside its domain.
-        InvalidConfiguration: If what the file says about itself contradicts its parameters.
+        InvalidConfiguration: If the noise of a rejected file cannot be read.
 
     >>> from accounting import Proposal
     >>> data = {"max_value": 1, "eps": 1.0, "delta": 1e-4, "n": 1000, "eps_central": 0.9}
@@ -135,19 +158,21 @@ def audit(
     >>> audit(proposal, Claim.of(proposal, delta=1e-7)).verdict
     'violated'
     """
-    claim = Claim.of(document) if claim is None else claim
+    trusted = checked(document)
+    if isinstance(trusted, RejectedFile):
+        if trusted.remade is None:
+            raise InvalidConfiguration(trusted.reason)
+        rejected, trusted = trusted.reason, trusted.remade
+    else:
+        rejected = None
+    claim = Claim.of(trusted) if claim is None else claim
     gap = gap_width(gap)
-    deadline = time.monotonic() + positive("budget", budget) if budget != math.inf else math.inf
+    begun = time.monotonic()
+    deadline = begun + positive("budget", budget) if budget != math.inf else math.inf
     proved_for = as_written(claim.honest)
-    if isinstance(document, ParameterFile):
-        consistent(document)
-        if claim.honest == document.problem.honest:
-            proved_for = claimed_fraction(document)
-    mechanism = mechanism_of(document).thinned(proved_for)
-
-    def watch(text: str) -> None:
-        check_deadline(deadline)
-        progress(text)
+    if isinstance(trusted, ParameterFile) and claim.honest == trusted.problem.honest:
+        proved_for = claimed_fraction(trusted)
+    mechanism = mechanism_of(trusted).thinned(proved_for)
 
     def proved(delta: float, gap: float) -> Proof:
         return prove(
@@ -159,15 +184,20 @@ def audit(
             progress=progress,
         )
 
+    def ended(verdict: Verdict, reason: str, **more: Any) -> Audit:
+        if rejected is not None:
+            more["noise_verdict"], verdict, reason = verdict, "rejected", rejected
+        return Audit(verdict, reason, claim, mechanism, proved_for, **more)
+
     try:
         proof = proved(claim.delta, gap)
     except (TooLarge, Undecided) as error:
-        return Audit("undecided", str(error), claim, mechanism, proved_for)
+        return ended("undecided", str(error))
     confirmed, wrong = None, None
-    if isinstance(document, ParameterFile) and document.certificate is not None:
-        own = Claim.of(document)
+    if isinstance(trusted, ParameterFile) and trusted.certificate is not None:
+        own = Claim.of(trusted)
         if claim == own:
-            stated = document.certificate.delta_upper
+            stated = trusted.certificate.delta_upper
             unsettled = proof.enclosure.lower <= stated < proof.enclosure.upper
             if explain and proof.exact and unsettled:
                 with suppress(TooLarge, Undecided):
@@ -175,34 +205,65 @@ def audit(
                     proof = min(proof, closer, key=lambda found: found.enclosure.upper)
             confirmed = proof.enclosure.upper <= stated
         if claim == replace(own, delta=claim.delta):
-            wrong = _disproved(document.certificate, proof)
+            wrong = _disproved(trusted.certificate, proof)
+            rejected = _not_reproduced(trusted.certificate, proof)
     verdict, reason = _verdict(claim, proof, mechanism)
     if wrong is not None:
         verdict, reason = "violated", wrong
     if verdict == "undecided":
         reason += f"; {_remedy(claim, gap, late=time.monotonic() > deadline)}"
-    found, searched = None, False
+    found = ended(verdict, reason, proof=proof, confirmed=confirmed)
     if explain and claim.delta < proof.enclosure.lower:
-        with until(deadline):
-            found = satisfied_eps(
+        now = time.monotonic()
+        return _explained(found, min(deadline, now + max(_SEARCH_SECONDS, now - begun)), progress)
+    return found
+
+
+def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
+    """After a violation: what holds instead, and where noise is missing."""
+    claim, mechanism, proof = found.claim, found.mechanism, found.proof
+    assert proof is not None
+    limit = proof.enclosure  # where every view gives the input away, it is 1 at every eps
+    eps = weak = None
+
+    def step(what: str, end: float) -> Progress:
+        def report(text: str) -> None:
+            check_deadline(end)
+            progress(f"violated; {what}: {text}")
+
+        return report
+
+    diagnosed = time.monotonic()
+    diagnosed += _DIAGNOSIS * (deadline - diagnosed)
+    if DISJOINT not in proof.covered:
+        with until(diagnosed), suppress(Undecided):
+            report = step("looking for the weak noise", diagnosed)
+            weak = weak_noise(mechanism, claim, proof.worst_change, progress=report)
+    with until(deadline):
+        if DISJOINT not in proof.covered:
+            limit = _limit(mechanism, claim, proof)
+        if limit.lower <= claim.delta:
+            eps = satisfied_eps(
                 mechanism,
                 claim.delta,
                 releases=claim.releases,
                 same_change=claim.same_change,
-                progress=watch,
+                progress=step("looking for the eps that does hold", deadline),
             )
-        searched = found is not None or time.monotonic() <= deadline
-    return Audit(
-        verdict=verdict,
-        reason=reason,
-        claim=claim,
-        mechanism=mechanism,
-        proved_for=proved_for,
-        proof=proof,
-        confirmed=confirmed,
-        satisfied_eps=found,
-        searched=searched,
-    )
+    searched = eps is not None or limit.lower > claim.delta or time.monotonic() <= deadline
+    return replace(found, satisfied_eps=eps, searched=searched, limit=limit, weak_noise=weak)
+
+
+def _limit(mechanism: Mechanism, claim: Claim, proof: Proof) -> Enclosure:
+    """Bounds of delta as eps grows without bound; it is at most delta at the claimed eps."""
+    every = mechanism.max_value <= _LARGEST_LIMIT
+    changes = None if every else [proof.worst_change]
+    try:
+        found = limit_delta(mechanism, releases=claim.releases, changes=changes)
+    except (TooLarge, Undecided):
+        return Enclosure(0.0, proof.enclosure.upper)
+    upper = min(found.upper, proof.enclosure.upper) if every else proof.enclosure.upper
+    return Enclosure(found.lower, upper)
 
 
 def _verdict(claim: Claim, proof: Proof, mechanism: Mechanism) -> tuple[Verdict, str]:
@@ -237,21 +298,28 @@ def _remedy(claim: Claim, gap: float, *, late: bool) -> str:
 
 
 def _disproved(certificate: Certificate, proof: Proof) -> str | None:
-    """Why the certificate's upper bound is false; InvalidConfiguration if it is not reproduced."""
+    """Why the certificate's upper bound is false."""
     found = proof.enclosure
-    if certificate.delta_upper < found.lower:
-        return (
-            f"the certificate says delta is at most {at_most(certificate.delta_upper)}, but it is "
-            f"at least {at_least(found.lower)}"
-        )
+    if certificate.delta_upper >= found.lower:
+        return None
+    return (
+        f"the certificate says delta is at most {at_most(certificate.delta_upper)}, but it is "
+        f"at least {at_least(found.lower)}"
+    )
+
+
+def _not_reproduced(certificate: Certificate, proof: Proof) -> str | None:
+    """Why the certificate cannot have come from a proof, if it cannot."""
+    found = proof.enclosure
     # without lower bounds of our own, an upper bound must be found again in the same way
     same_way = not (proof.exact or proof.less_noise) and set(certificate.proof) == set(
         proof.covered
     )
-    if certificate.delta_lower > found.upper or (
-        same_way and certificate.delta_upper < found.upper * (1 - 2 * LOOSE)
+    if certificate.delta_upper >= found.lower and (
+        certificate.delta_lower > found.upper
+        or (same_way and certificate.delta_upper < found.upper * (1 - 2 * LOOSE))
     ):
-        raise InvalidConfiguration(
+        return (
             f"the certificate's bounds {certificate.delta_lower!r} and {certificate.delta_upper!r} "
             f"are not reproduced: this proof gives {found}"
         )

@@ -17,7 +17,8 @@ class ExitCode(IntEnum):
     VIOLATED = 1
     """A configuration violates its claim; no other failure has this code."""
     BAD_INPUT = 2
-    """Bad usage or input, or an answer that could not be delivered."""
+    """Bad usage or input, a parameter file that is rejected, or an answer that could not be
+    delivered."""
     UNDECIDED = 3
     """Not decided within the budget or the requested gap."""
     INTERRUPTED = 130
@@ -30,4 +31,5 @@ OF_VERDICT: dict[Verdict, ExitCode] = {
     "certified": ExitCode.DONE,
     "violated": ExitCode.VIOLATED,
     "undecided": ExitCode.UNDECIDED,
+    "rejected": ExitCode.BAD_INPUT,
 }

@@ -98,8 +98,8 @@ class AuditJob:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """``verdict`` is that of the audit, or "changed" for a file that the index does not describe;
-    ``name`` is the file, and ``because`` the reason."""
+    """``verdict`` is that of the audit, or "changed" for a file that cannot be read or is not what
+    the index describes; ``name`` is the file, and ``because`` the reason."""
 
     name: str
     verdict: str

@@ -49,6 +49,9 @@ NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 Value = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
 Input = Annotated[int, Field(ge=0, lt=1 << 31)]
+Elements = Annotated[
+    tuple[Value, ...], Field(min_length=2, max_length=1 << 20), AfterValidator(_atom)
+]
 
 
 class CentralNoise(Part):
@@ -69,9 +72,7 @@ class CentralNoise(Part):
 class AtomNoise(Part):
     """The noise of an atom: all its messages are sent together.  Atoms may repeat; noises add."""
 
-    atom: Annotated[
-        tuple[Value, ...], Field(min_length=2, max_length=1 << 20), AfterValidator(_atom)
-    ]
+    atom: Elements
     """The values of the messages that are sent together, sorted; their sum is zero."""
     rate: Rational
     """Expected number of noise events of all users together."""

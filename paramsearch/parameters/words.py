@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 from accounting.base.enclosure import exactly
-from accounting.model.costs import central_rmse
-from accounting.model.problem import Problem
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.real_range import real_error, stated_range
+from paramsearch.parameters.real_range import stated_range
+
+_MOST_VALUES = 8
+"""Largest number of distinct values shown of an atom."""
 
 
 def releases_in_words(releases: int, *, same_change: bool) -> str:
@@ -41,20 +43,6 @@ def file_claim_in_words(file: ParameterFile) -> str:
     return claim_in_words(Claim.of(file), proved_for=proved_for, dimension=file.dimension)
 
 
-def error_of(file: ParameterFile) -> str:
-    """The error of a file, in words; that of real values in their units."""
-    what = "the sum" if file.dimension == 1 else "each coordinate"
-    whole = "at eps" if file.problem.releases == 1 else "for as many releases"
-    times = f"{error_over_central(file):.4g} times the central one {whole}"
-    error = real_error(file)
-    if error is None:
-        return f"RMSE {file.error.rmse:.6g} of {what}, {times}"
-    return (
-        f"RMSE at most {error.total:.6g} of the sum, {error.total / file.problem.n:.4g} of the "
-        f"mean (rounding {error.rounding:.4g}, noise {error.noise:.4g} of the sum), {times}"
-    )
-
-
 def values_of(file: ParameterFile) -> str | None:
     """What a file for real values does with them, in words; None for integers and vectors."""
     ends = stated_range(file)
@@ -68,25 +56,14 @@ def values_of(file: ParameterFile) -> str | None:
     )
 
 
-def error_over_central(file: ParameterFile) -> float:
-    """The error in units of that of the central mechanism for the same releases; the file itself
-    compares with a single release at its eps, and does not know of rounding."""
-    error = real_error(file)
-    with_rounding = 1.0 if error is None else error.total / error.noise
-    return with_rounding * _noise_over_central(file)
+def atom_in_words(atom: tuple[int, ...]) -> str:
+    """An atom with the largest values first, equal ones counted.
 
-
-def _noise_over_central(file: ParameterFile) -> float:
-    if file.problem.releases == 1:
-        return file.error.rmse_over_central
-    known = file.problem
-    problem = Problem(
-        n=known.n,
-        eps=known.eps,
-        delta=known.delta,
-        max_value=known.max_value,
-        dimension=file.dimension,
-        releases=known.releases,
-        same_change=known.same_change,
-    )
-    return file.error.rmse / central_rmse(problem)
+    >>> atom_in_words((-1, -1, -1, -1, -1, 5))
+    '{5, -1 x 5}'
+    """
+    counts = Counter(atom)
+    values = sorted(counts, key=lambda value: (-abs(value), value < 0))
+    shown, others = values[:_MOST_VALUES], len(values) - _MOST_VALUES
+    runs = [f"{v:,}" + (f" x {counts[v]:,}" if counts[v] > 1 else "") for v in shown]
+    return "{" + ", ".join(runs + ([f"{others:,} other values"] if others > 0 else [])) + "}"

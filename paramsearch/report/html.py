@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from html import escape
 from typing import Literal
 
+from paramsearch.parameters.words import atom_in_words
+
 Side = Literal["nearest", "lower", "upper"]
 _ROUNDING = {"nearest": ROUND_HALF_EVEN, "lower": ROUND_FLOOR, "upper": ROUND_CEILING}
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 200
 """Largest number of characters shown of a text from the audited file."""
-_RUNS = 8
-"""Largest number of distinct values shown of an atom."""
 LARGEST_TABLE = 2000
 """Largest number of rows shown of a table; a file may have a million atoms."""
 Fact = tuple[str, str]
@@ -133,12 +132,8 @@ def power(exponent: int) -> str:
 
 
 def atom_text(atom: tuple[int, ...]) -> str:
-    """An atom as a text like {5, −1 × 5}: the largest values first, equal ones counted."""
-    counts = Counter(atom)
-    values = sorted(counts, key=lambda value: (-abs(value), value < 0))
-    runs = [_signed(v) + (f" × {counts[v]:,}" if counts[v] > 1 else "") for v in values[:_RUNS]]
-    more = [f"{len(values) - _RUNS:,} other values"] if len(values) > _RUNS else []
-    return "{" + ", ".join(runs + more) + "}"
+    """An atom as a text like {5, −1 × 5}."""
+    return atom_in_words(atom).replace("-", "−").replace(" x ", " × ")
 
 
 def _signed(value: int) -> str:

@@ -10,9 +10,10 @@ from itertools import islice
 
 from accounting.model.configuration import Proposal
 from accounting.model.costs import discrete_laplace_deviation, noise_messages
+from paramsearch.parameters.claim import Claim
+from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import AtomNoise, CentralNoise
-from paramsearch.parameters.words import error_over_central
 from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,
@@ -33,36 +34,32 @@ Document = ParameterFile | Proposal
 _CENTRAL = "1 and −1, each"
 
 
-def cost_section(document: Document) -> Html:
+def cost_section(document: Document, claim: Claim) -> Html:
     """Expected cost and error; for a bare configuration, as far as they follow from it."""
+    found = ExpectedCost.of(document, claim)
     rows: list[Fact]
-    expected = element("p", "Messages and bits are expected values.", class_="note")
-    if isinstance(document, ParameterFile):
-        cost, error = document.cost, document.error
+    if found is None:
+        assert isinstance(document, Proposal)
+        noise = document.dimension * _messages(document)
+        rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
+        rows += [(_rmse(document), number(discrete_laplace_deviation(_step(document)), 5))]
+    else:
+        cost = found.cost
         rows = [
             ("Noise messages", join([number(cost.noise_messages, 6), ", all users together"])),
             ("Messages per user", number(cost.messages_per_user, 6)),
             ("Bits per message", f"{cost.bits_per_message:,}"),
             ("Bits per user", number(cost.bits_per_user, 6)),
-            (_rmse(document), number(error.rmse, 5)),
+            (_rmse(document), number(found.error.rmse, 5)),
         ]
-        if document.problem.eps > 0:
+        if found.over_central is not None:
             against = " times the RMSE of the discrete Laplace mechanism at ε = "
             if document.dimension > 1:
                 against = against.replace("mechanism", "mechanism for two coordinates")
-            ratio = number(error_over_central(document), 5)
-            several = document.problem.releases > 1
-            ending = " for as many releases together" if several else ""
-            rows += [
-                ("Against central", join([ratio, against, number(document.problem.eps), ending]))
-            ]
-        return section("cost", "Cost and error", facts(rows), expected)
-    noise = document.dimension * _messages(document)
-    rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
-    if document.n is not None:
-        rows += [("Messages per user", number(1 + noise / document.n, 6))]
-    rmse = discrete_laplace_deviation(_step(document))
-    rows += [(_rmse(document), number(rmse, 5))]
+            ending = " for as many releases together" if found.releases > 1 else ""
+            ratio = number(found.over_central, 5)
+            rows += [("Against central", join([ratio, against, number(found.eps), ending]))]
+    expected = element("p", "Messages and bits are expected values.", class_="note")
     return section("cost", "Cost and error", facts(rows), expected)
 
 

@@ -179,7 +179,12 @@ def render(
         element(
             "main",
             verdict_section(audit),
-            element("div", problem_section(audit, document), cost_section(document), class_="two"),
+            element(
+                "div",
+                problem_section(audit, document),
+                cost_section(document, audit.claim),
+                class_="two",
+            ),
             element("div", *_drawings(audit, curve, pairs), class_="two"),
             noise_section(document, honest=audit.claim.honest),
             proof_section(audit),

@@ -34,6 +34,7 @@ _SIGNS: dict[Verdict, str] = {
     "certified": "M9 17l6 6 12-13",
     "violated": "M10 10l14 14M24 10l-14 14",
     "undecided": "M12.5 13a4.5 4.5 0 1 1 6.500 4.200c-1.300.7-2 1.500-2 3.100M17 25v.6",
+    "rejected": "M17 8.500v10M17 24.500v.6",
 }
 _FACTOR = 2.0
 """Least ratio that is shown as a factor instead of a percentage."""

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import OF_VERDICT
-from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
+from paramsearch.cli.output import check_writable, note, print_json, progress, show
 
 if TYPE_CHECKING:
-    from accounting.model.proof import Proof
-    from paramsearch.certification.audit import Audit
-    from paramsearch.parameters.parameter_file import ParameterFile
-
-_STYLE = {"certified": "bold green", "violated": "bold red", "undecided": "bold yellow"}
+    from paramsearch.parameters.documents import Document
 
 
 def audit(
@@ -61,51 +55,86 @@ def audit(
     report: Annotated[
         Path | None, typer.Option(help="Also write a self-contained report: FILE.html.")
     ] = None,
+    verdict_only: Annotated[
+        bool,
+        typer.Option(
+            "--verdict-only",
+            help="After a violation, look neither for the eps that does hold nor for the noise "
+            "that is missing; otherwise a minute is spent on that, or as much as on the proof.",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Check a file's claim, trusting nothing in it: certified (0), violated (1), undecided (3).
 
-    Adjacency is substitution: one user's input changes from any value to any other.
+    A parameter file that was changed or contradicts itself is rejected (2), with what its noise
+    gives where that can be read.  Adjacency is substitution: one user's input changes from any
+    value to any other.
     """
     from accounting.model.configuration import blaming
     from paramsearch.certification.audit import audit
+    from paramsearch.cli.proving.audit_answer import Answer, unreadable, unreadable_in_words
     from paramsearch.parameters.claim import Claim
-    from paramsearch.parameters.documents import read
-    from paramsearch.parameters.parameter_file import ParameterFile
+    from paramsearch.parameters.documents import RejectedFile, read_source
 
     options.check_same_change(same_change, releases)
     if report is not None:
         check_writable(report, "--report", (".html", ".htm"))
-    document = read(file)
-    parameters = document if isinstance(document, ParameterFile) else None
-    signed = _signature(file, parameters, public_key, signature)
+    source = read_source(file)
+    document = source.document
+    signed = _signature(file, document, public_key, signature)
+    readable = document.remade if isinstance(document, RejectedFile) else document
+    if readable is None:
+        assert isinstance(document, RejectedFile)
+        if report is not None:
+            note(f"no report: the noise of {file} cannot be read")
+        if as_json:
+            print_json(unreadable(document.reason, source.sha256))
+        else:
+            show(unreadable_in_words(document.reason, source.sha256))
+        raise typer.Exit(OF_VERDICT["rejected"])
     with progress("auditing") as say:
         with blaming(str(file)):
             claim = Claim.of(
-                document,
+                readable,
                 eps=eps,
                 delta=delta,
                 releases=releases,
                 same_change=same_change,
                 honest=honest,
             )
-            found = audit(document, claim, tier=tier, gap=gap, budget=budget, progress=say)
+            found = audit(
+                document,
+                claim,
+                tier=tier,
+                gap=gap,
+                budget=budget,
+                explain=not verdict_only,
+                progress=say,
+            )
         if report is not None:
             from paramsearch.report.page import write
 
             say("writing the report")
-            write(report, found, document, source=file.name, signature=signed, progress=say)
+            write(report, found, readable, source=file.name, signature=signed, progress=say)
+    answer = Answer(
+        found=found,
+        document=readable,
+        file_sha256=source.sha256,
+        signed=signed,
+        report=report,
+    )
     if as_json:
-        print_json(_answer(found, parameters, signed))
+        print_json(answer.for_machines())
     else:
-        show(_facts(found, parameters, signed, report))
+        show(answer.for_people())
     raise typer.Exit(OF_VERDICT[found.verdict])
 
 
-def _signature(
-    path: Path, parameters: ParameterFile | None, key: Path | None, given: Path | None
-) -> str | None:
+def _signature(path: Path, document: Document, key: Path | None, given: Path | None) -> str | None:
     """Check the signature if a key is given; return what to say about it."""
+    from paramsearch.parameters.documents import RejectedFile
+    from paramsearch.parameters.parameter_file import ParameterFile
     from paramsearch.parameters.signature import signature_path, verify
 
     where = given or signature_path(path)
@@ -113,110 +142,11 @@ def _signature(
         if given is not None:
             raise InvalidParameter(f"--signature {given} can only be checked with --public-key")
         return "present, not checked: no --public-key given" if os.path.exists(where) else None
-    if parameters is None:
+    if isinstance(document, RejectedFile):
+        return "not checked: the file is rejected"
+    if not isinstance(document, ParameterFile):
         raise InvalidParameter(f"{path} is a bare configuration, which cannot be signed")
     if not os.path.exists(where):
         raise InvalidParameter(f"there is no signature {where}; give it as --signature")
-    verify(parameters, where, key)
+    verify(document, where, key)
     return f"good, by the key {key.name}"
-
-
-def _answer(found: Audit, parameters: ParameterFile | None, signed: str | None) -> dict[str, Any]:
-    from importlib.metadata import version
-
-    proof = found.proof
-    out: dict[str, Any] = {
-        "verdict": found.verdict,
-        "reason": found.reason,
-        "eps": found.claim.eps,
-        "delta": found.claim.delta,
-        "delta_lower": proof.enclosure.lower if proof else 0.0,
-        "delta_upper": proof.enclosure.upper if proof else 1.0,
-        "worst_pair": list(proof.worst_change.listed) if proof else None,
-        "worst_sequence": [
-            {"change": list(made.change.listed), "times": made.times}
-            for made in (proof.worst_sequence if proof else ())
-        ],
-        "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
-        "adjacency": "substitution",
-        "max_value": found.mechanism.max_value,
-        "dimension": found.mechanism.dimension,
-        "releases": found.claim.releases,
-        "same_change": found.claim.same_change,
-        "honest": found.claim.honest,
-        "proof": dict(proof.covered) if proof else {},
-        "precision": proof.precision if proof else None,
-        "sampler_deviation": proof.deviation if proof else None,
-        "upper_bound_only": proof is not None and not proof.exact,
-        "certificate_confirmed": found.confirmed,
-        "signature": signed,
-        "sha256": None if parameters is None else parameters.sha256,
-        "version": version("paramsearch"),
-    }
-    if found.verdict == "violated":
-        satisfied = found.satisfied_eps
-        out["satisfied_eps"] = [satisfied.lower, satisfied.upper] if satisfied else None
-        out["satisfied_eps_searched"] = found.searched
-    return out
-
-
-def _facts(
-    found: Audit, parameters: ParameterFile | None, signed: str | None, report: Path | None
-) -> Iterator[Fact]:
-    from paramsearch.parameters.words import claim_in_words, error_of
-
-    yield "verdict", found.verdict, _STYLE[found.verdict]
-    dimension = found.mechanism.dimension
-    yield "claim", claim_in_words(found.claim, proved_for=found.proved_for, dimension=dimension)
-    if found.proof is not None:
-        yield from _proof_facts(found.proof, any_sequence=found.claim.any_sequence)
-    if found.verdict != "certified":
-        yield "because", found.reason
-    if found.satisfied_eps is not None:
-        eps = at_most(found.satisfied_eps.upper)
-        yield "instead", f"eps = {eps} holds at delta = {found.claim.delta!r}"
-    elif found.searched:
-        yield "instead", f"no eps was found that holds at delta = {found.claim.delta!r}"
-    elif found.proof is not None and found.proof.enclosure.lower > found.claim.delta:
-        yield (
-            "instead",
-            "not searched to the end: the budget is used up; a larger one may find an eps",
-        )
-    if found.confirmed is not None:
-        what = "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
-        yield "certificate", what
-    if parameters is not None:
-        cost = parameters.cost
-        yield (
-            "cost",
-            f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
-            f"{cost.bits_per_user:.6g} bits per user (n = {parameters.problem.n:,})"
-            + (" in each release" if parameters.problem.releases > 1 else ""),
-        )
-        yield "error", error_of(parameters)
-        yield "sha256", parameters.sha256
-    if signed is not None:
-        yield "signature", signed
-    if report is not None:
-        yield "report", str(report)
-
-
-def _proof_facts(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
-    from accounting.proof.words import worst_case
-
-    lower, upper = proof.enclosure.lower, proof.enclosure.upper
-    if not proof.exact:
-        why = "proved for less noise" if proof.less_noise else "more atoms than values"
-        yield "delta", f"at most {at_most(upper)} ({why}: upper bound only)"
-    elif lower == upper:
-        yield "delta", f"exactly {exactly(upper)}"
-    else:
-        yield (
-            "delta",
-            f"between {at_least(lower)} and {at_most(upper)} at eps = {exactly(proof.eps)}",
-        )
-    label = "worst sequence" if any_sequence else "worst pair"
-    yield label, worst_case(proof, any_sequence=any_sequence)
-    parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
-    bits = f", {proof.precision} bits" if proof.precision else ""
-    yield "proof", ", ".join(parts) + bits

@@ -1,8 +1,10 @@
-"""``paramsearch profile``: what a configuration guarantees."""
+"""``paramsearch profile``: what a configuration or a parameter file guarantees."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,17 +12,20 @@ import typer
 
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
-from accounting.base.validation import gap_width, not_negative
+from accounting.base.validation import gap_width, not_negative, probability, share
 from accounting.model.change import Change, in_words
 from accounting.model.costs import bits_per_message
 from paramsearch.cli import options
-from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
 from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
 
 if TYPE_CHECKING:
     from accounting.model.configuration import Proposal
     from accounting.model.delta import Delta
-    from accounting.protocol import Protocol
+    from accounting.proof.profile import Profile
+    from paramsearch.certification.audit import Verdict
+    from paramsearch.parameters.parameter_file import ParameterFile
+    from paramsearch.parameters.problem_section import ProblemSection
 
 _PLOT_SUFFIXES = (".png", ".svg")
 _POINTS = 33
@@ -31,72 +36,178 @@ _PLOT_FLOOR = 1e-30
 """The plot does not resolve delta below this."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is evaluated, and the claim it is compared with, if there is one."""
+
+    document: ParameterFile | Proposal
+    profile: Profile
+    eps: float
+    delta: float | None
+    pair: Change | None
+    honest: float
+    proved_for: Fraction
+    noise_messages: float
+    symbols: int
+    gap: float
+
+    def verdict(self, found: Delta) -> Verdict | None:
+        """On the claim; None if there is none, or if a single pair does not decide it."""
+        if self.delta is None:
+            return None
+        if found.enclosure.lower > self.delta:
+            return "violated"
+        if self.pair is not None:
+            return None
+        return "certified" if found.enclosure.upper <= self.delta else "undecided"
+
+
 def profile(
-    config: Annotated[Path, typer.Argument(help="A configuration file, JSON.")],
+    file: Annotated[Path, typer.Argument(help="A configuration or a parameter file, JSON.")],
     eps: Annotated[
         float | None, typer.Option(help="Evaluate at this eps instead of the file's.")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Decide whether this delta holds, by default the file's if eps is the file's."
+        ),
     ] = None,
     pair: Annotated[
         tuple[int, int] | None,
         typer.Option(metavar="J J2", help="Only the change of one input from J to J2."),
     ] = None,
     releases: Annotated[
-        int, typer.Option(help="T releases together, with any change of one user in each.")
-    ] = 1,
+        int | None, typer.Option(help="T releases together, with any change of one user in each.")
+    ] = None,
     same_change: options.SameChange = False,
+    honest: Annotated[
+        float | None, typer.Option(help="Fraction of the users assumed to add noise.")
+    ] = None,
     gap: options.Gap = 0.01,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the profile delta(eps): FILE.png or FILE.svg.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compute the exact privacy of a configuration: bounds on delta at its eps, from both sides.
+    """Compute the exact privacy of a configuration or a parameter file: bounds on delta at its eps,
+    from both sides.
 
+    Exit code 1 if the claim is violated, 3 if it is undecided, 0 if it holds or there is none.
     Adjacency is substitution: one user's input changes from any value to any other.
     """
-    from accounting.model.configuration import Proposal, blaming
-    from accounting.protocol import Protocol
-    from paramsearch.parameters.documents import read
+    from paramsearch.parameters.documents import RejectedFile, read_source
 
-    options.check_same_change(same_change, releases)
-    document = read(config)
-    if not isinstance(document, Proposal):
+    options.check_same_change(same_change, 1 if releases is None else releases)
+    document = read_source(file).document
+    if isinstance(document, RejectedFile):
         raise InvalidConfiguration(
-            f"{config}: this is a parameter file: paramsearch audit reads it"
+            f"{file} is rejected: {document.reason}; paramsearch audit says what its noise gives"
         )
-    with blaming(str(config)):
-        configuration = document.configuration()
-    at = eps if eps is not None else document.eps
+    at = eps if eps is not None else _stated(document).eps
     if at is None:
-        raise InvalidParameter(f"{config} has no eps; add it to the file or give --eps")
+        raise InvalidParameter(f"{file} has no eps; add it to the file or give --eps")
     at = not_negative("eps", at)
-    gap = gap_width(gap)
+    if delta is None and at == _stated(document).eps:
+        delta = _stated(document).delta
     if plot is not None:
         check_writable(plot, "--plot", _PLOT_SUFFIXES)
-    protocol = Protocol(configuration, releases=releases, same_change=same_change)
-    if pair is not None and protocol.any_sequence:
-        raise InvalidParameter(
-            f"--pair {pair[0]} {pair[1]} is one change, and {releases} releases may have different "
-            "ones: add --same-change"
-        )
-
-    def evaluate(point: float, wanted: float, absolute: float = 0.0) -> Delta:
-        if pair is not None:
-            return protocol.delta_of(Change(*pair), point, gap=wanted, absolute=absolute)
-        return protocol.delta(point, gap=wanted, absolute=absolute)
-
-    with progress("evaluating all pairs"):
-        found = evaluate(at, gap)
+    asked = _asked(
+        document,
+        source=str(file),
+        eps=at,
+        delta=None if delta is None else probability("delta", delta),
+        pair=None if pair is None else Change(*pair),
+        releases=releases,
+        same_change=same_change,
+        honest=honest,
+        gap=gap_width(gap),
+    )
+    with progress("evaluating all pairs") as say:
+        found = asked.profile.delta(at, change=asked.pair, gap=asked.gap, progress=say)
+    verdict = asked.verdict(found)
     curve = None
     if plot is not None:
-        curve = _curve(lambda point: evaluate(point, _PLOT_GAP, _PLOT_FLOOR).enclosure, at)
-        _draw(plot, document, found, curve)
+        curve = _curve(
+            lambda point: (
+                asked.profile.delta(
+                    point, change=asked.pair, gap=_PLOT_GAP, absolute=_PLOT_FLOOR
+                ).enclosure
+            ),
+            at,
+        )
+        _draw(plot, _stated(document), found, curve)
     if as_json:
-        print_json(_answer(found, protocol, curve))
+        print_json(_answer(found, asked, verdict, curve))
     else:
-        show(_facts(found, protocol, document, gap, plot))
-    if not found.met:
-        raise typer.Exit(ExitCode.UNDECIDED)
+        show(_facts(found, asked, verdict, plot))
+    code = OF_VERDICT[verdict] if verdict is not None else ExitCode.DONE
+    if verdict is None and not found.met:
+        code = ExitCode.UNDECIDED
+    if code != ExitCode.DONE:
+        raise typer.Exit(code)
+
+
+def _stated(document: ParameterFile | Proposal) -> ProblemSection | Proposal:
+    """Where a document says its eps and its delta."""
+    from accounting.model.configuration import Proposal
+
+    return document if isinstance(document, Proposal) else document.problem
+
+
+def _asked(
+    document: ParameterFile | Proposal,
+    *,
+    source: str,
+    eps: float,
+    delta: float | None,
+    pair: Change | None,
+    releases: int | None,
+    same_change: bool,
+    honest: float | None,
+    gap: float,
+) -> _Asked:
+    """The question about a document, with its own numbers where none are given."""
+    from accounting.model.configuration import Proposal, blaming
+    from accounting.proof.profile import Profile
+    from paramsearch.certification.audit import mechanism_of
+    from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
+
+    if isinstance(document, Proposal):
+        with blaming(source):
+            config = document.configuration()  # refuses values that no noise hides
+        noise_messages, values = config.noise_messages, len(config.family.values)
+        times, fraction = 1 if releases is None else releases, 1.0 if honest is None else honest
+        proved_for = as_written(share("honest", fraction))
+    else:
+        noise_messages, values = document.cost.noise_messages, len(document.alphabet)
+        stated = document.problem
+        if releases is None:
+            same_change = same_change or stated.same_change
+        times = stated.releases if releases is None else releases
+        fraction = stated.honest if honest is None else share("honest", honest)
+        proved_for = as_written(fraction)
+        if fraction == stated.honest:
+            proved_for = claimed_fraction(document)
+    mechanism = mechanism_of(document).thinned(proved_for)
+    asked = _Asked(
+        document=document,
+        profile=Profile(mechanism, times, same_change),
+        eps=eps,
+        delta=delta,
+        pair=pair,
+        honest=fraction,
+        proved_for=proved_for,
+        noise_messages=noise_messages,
+        symbols=document.dimension * values,
+        gap=gap,
+    )
+    if pair is not None and asked.profile.any_sequence:
+        raise InvalidParameter(
+            f"--pair {pair.before} {pair.after} is one change, and {times} releases may have "
+            "different ones: add --same-change"
+        )
+    return asked
 
 
 def _curve(enclose: Callable[[float], Enclosure], eps: float) -> list[tuple[float, Enclosure]]:
@@ -117,11 +228,16 @@ def _curve(enclose: Callable[[float], Enclosure], eps: float) -> list[tuple[floa
 
 
 def _answer(
-    found: Delta, protocol: Protocol, curve: list[tuple[float, Enclosure]] | None
+    found: Delta,
+    asked: _Asked,
+    verdict: Verdict | None,
+    curve: list[tuple[float, Enclosure]] | None,
 ) -> dict[str, Any]:
-    config = protocol.configuration
+    profile = asked.profile
     out: dict[str, Any] = {
+        "verdict": verdict,
         "eps": found.eps,
+        "delta": asked.delta,
         "delta_lower": found.enclosure.lower,
         "delta_upper": found.enclosure.upper,
         "worst_pair": list(found.worst_change.listed),
@@ -132,11 +248,12 @@ def _answer(
         "gap_met": found.met,
         "upper_bound_only": not found.exact,
         "adjacency": "substitution",
-        "max_value": config.max_value,
-        "dimension": config.dimension,
-        "releases": protocol.releases,
-        "same_change": protocol.releases > 1 and protocol.same_change,
-        "noise_messages": config.noise_messages,
+        "max_value": profile.mechanism.max_value,
+        "dimension": profile.mechanism.dimension,
+        "releases": profile.releases,
+        "same_change": profile.releases > 1 and profile.same_change,
+        "honest": asked.honest,
+        "noise_messages": asked.noise_messages,
     }
     if curve is not None:
         out["profile"] = [[x, e.lower, e.upper] for x, e in curve]
@@ -144,46 +261,52 @@ def _answer(
 
 
 def _facts(
-    found: Delta, protocol: Protocol, claim: Proposal, gap: float, plot: Path | None
+    found: Delta, asked: _Asked, verdict: Verdict | None, plot: Path | None
 ) -> Iterator[Fact]:
+    from paramsearch.parameters.honest_fraction import in_words as fraction_in_words
     from paramsearch.parameters.words import releases_in_words
 
-    config, whole = protocol.configuration, len(found.changes) != 1
+    mechanism, releases = asked.profile.mechanism, asked.profile.releases
     lower, upper = found.enclosure.lower, found.enclosure.upper
     yield "eps", exactly(found.eps)
     if found.exact:
         yield "delta", f"between {at_least(lower)} and {at_most(upper)}"
     else:
         yield "delta", f"at most {at_most(upper)} (more atoms than values: upper bound only)"
-    label = "worst sequence" if found.worst_sequence else "worst pair" if whole else "pair"
+    label = "worst pair" if asked.pair is None else "pair"
+    label = "worst sequence" if found.worst_sequence else label
     yield label, in_words(found.worst_change, found.worst_sequence)
     if len(found.changes) > 1:
-        kind = f"changes of vectors of dimension {config.dimension:,} with one value in"
-        kind = kind if config.dimension > 1 else "ordered pairs of"
-        yield "pairs", f"all {len(found.changes):,} {kind} 0..{config.max_value}"
-    if protocol.releases > 1:
-        words = releases_in_words(protocol.releases, same_change=protocol.same_change)
+        kind = f"changes of vectors of dimension {mechanism.dimension:,} with one value in"
+        kind = kind if mechanism.dimension > 1 else "ordered pairs of"
+        yield "pairs", f"all {len(found.changes):,} {kind} 0..{mechanism.max_value}"
+    if releases > 1:
+        words = releases_in_words(releases, same_change=asked.profile.same_change)
         yield "releases", words
-    symbols = config.dimension * len(config.family.values)
+    if asked.honest < 1:
+        part = fraction_in_words(asked.honest, asked.proved_for)
+        yield "honest", f"{part} of the users adding noise"
     yield (
         "messages",
-        f"{config.noise_messages:,.1f} noise messages over all users, "
-        f"{bits_per_message(symbols)} bits each ({symbols:,} symbols)",
+        f"{asked.noise_messages:,.1f} noise messages over all users, "
+        f"{bits_per_message(asked.symbols)} bits each ({asked.symbols:,} symbols)",
     )
-    if claim.delta is not None and claim.eps is not None and claim.eps == found.eps and whole:
-        verdict = "undecided"
-        if upper <= claim.delta:
-            verdict = "holds"
-        elif lower > claim.delta:
-            verdict = "violated"
-        yield "claim", f"({exactly(claim.eps)}, {claim.delta!r}): {verdict}"
+    if asked.delta is not None and verdict is not None:
+        told = {"certified": "holds", "undecided": "undecided; a smaller --gap may decide it"}
+        answer = told.get(verdict, verdict)
+        yield "claim", f"({exactly(found.eps)}, {asked.delta!r}): {answer}"
     if not found.met:
-        yield "note", f"a relative gap of {gap:g} was out of reach", "yellow"
+        yield "note", f"a relative gap of {asked.gap:g} was out of reach", "yellow"
     if plot is not None:
         yield "plot", str(plot)
 
 
-def _draw(path: Path, claim: Proposal, found: Delta, curve: list[tuple[float, Enclosure]]) -> None:
+def _draw(
+    path: Path,
+    claim: ProblemSection | Proposal,
+    found: Delta,
+    curve: list[tuple[float, Enclosure]],
+) -> None:
     import numpy as np
     from matplotlib.figure import Figure
 

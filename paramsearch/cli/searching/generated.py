@@ -169,7 +169,8 @@ def facts(
     made: Generated, output: Path | None, seconds: float, beside: Iterable[Fact] = ()
 ) -> Iterator[Fact]:
     """The result in words, with what else there is to say of it."""
-    from paramsearch.parameters.words import error_of, file_claim_in_words, values_of
+    from paramsearch.parameters.expected_cost import ExpectedCost
+    from paramsearch.parameters.words import file_claim_in_words, values_of
 
     file = made.file
     certificate, cost, problem = file.certificate, file.cost, file.problem
@@ -192,7 +193,7 @@ def facts(
             f"--objective bits would cost about {made.fewer_bits:.3g} bits per user: "
             f"more messages, but shorter than {cost.bits_per_message} bits",
         )
-    yield "error", error_of(file)
+    yield "error", ExpectedCost.of_file(file).error_in_words()
     sizes = sorted(len(entry.atom) for entry in file.atoms)
     some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
     atoms = f"{len(sizes)} atom{'s' * (len(sizes) > 1)} of {some} messages"

@@ -62,7 +62,10 @@ def test_one_pair_another_eps_and_a_plot(tmp_path: Path) -> None:
         (["profile", str(EXAMPLE), "--pair", "1", "1"], "not a change"),
         (["profile", str(EXAMPLE), "--pair", "-1", "1"], "at least 0"),
         (["profile", str(EXAMPLE), "--gap", "0"], "gap"),
-        (["profile", str(EXAMPLE), "--releases", "0"], "releases"),
+        (["profile", str(EXAMPLE), "--releases", "0"], "--releases = 0"),
+        (["profile", str(EXAMPLE), "--honest", "0"], "--honest = 0"),
+        (["profile", str(EXAMPLE), "--honest", "1.5"], "--honest = 1.5"),
+        (["profile", str(EXAMPLE), "--delta", "0"], "--delta = 0"),
         (["profile", str(EXAMPLE), "--plot", "x.pdf"], "png or .svg"),
         (["profile", str(EXAMPLE), "--plot", "no/such/folder/x.png"], "no folder"),
         (["profile", str(EXAMPLE), "--bogus"], "bogus"),
@@ -107,3 +110,66 @@ def test_exit_codes_follow_verdicts() -> None:
         "INTERRUPTED": 130,
         "TERMINATED": 143,
     }
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("files") / "certified.json"
+    assert run("certify", EXAMPLE, "-o", path).returncode == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict", "code"),
+    [
+        ((), "certified", 0),
+        (("--delta", "1e-8"), "violated", 1),
+        (("--delta", "1.58145e-7"), "undecided", 3),
+        (("--delta", "1.5815e-7", "--gap", "1e-5"), "certified", 0),
+        (("--eps", "0.9"), None, 0),  # the file claims nothing at this eps
+        (("--eps", "0.9", "--delta", "1e-6"), "violated", 1),
+        (("--honest", "0.9"), "violated", 1),
+        (("--honest", "0.9", "--eps", "3"), None, 0),
+        (("--pair", "2", "0"), None, 0),  # one pair cannot certify a claim about all
+        (("--pair", "2", "0", "--delta", "1e-8"), "violated", 1),
+        (("--pair", "2", "0", "--honest", "0.9"), "violated", 1),
+        (("--releases", "2"), "violated", 1),
+    ],
+)
+def test_the_profile_of_a_file_decides_its_claim(
+    certified: Path, options: tuple[str, ...], verdict: str | None, code: int
+) -> None:
+    for path in (certified, EXAMPLE):
+        done = run("profile", path, *options, "--json")
+        assert (json.loads(done.stdout)["verdict"], done.returncode) == (verdict, code)
+
+
+def test_the_profile_agrees_with_the_audit(certified: Path) -> None:
+    """Two proofs of the same numbers: their bounds meet, also for a fraction of the users."""
+    for options in ((), ("--honest", "0.95"), ("--releases", "2", "--eps", "2")):
+        fast = json.loads(run("profile", certified, *options, "--json").stdout)
+        ball = json.loads(run("audit", certified, *options, "--tier", "ball", "--json").stdout)
+        assert fast["delta_lower"] <= ball["delta_upper"]
+        assert ball["delta_lower"] <= fast["delta_upper"]
+        assert fast["honest"] == ball["honest"]
+
+
+def test_the_profile_of_a_file_has_its_releases_and_its_fraction(tmp_path: Path) -> None:
+    path = tmp_path / "several.json"
+    made = run(
+        *("certify", EXAMPLE, "--eps", "2.5", "--releases", "2", "--honest", "0.9", "-o", path)
+    )
+    assert made.returncode == 0, made.stderr
+    done = run("profile", path, "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["verdict"]) == (0, "certified")
+    assert (answer["releases"], answer["honest"]) == (2, 0.9)
+    assert "0.9 of the users adding noise" in run("profile", path).stdout
+
+
+def test_the_profile_of_a_changed_file_is_refused(certified: Path, tmp_path: Path) -> None:
+    path = tmp_path / "changed.json"
+    path.write_text(certified.read_text().replace('"n": 100000', '"n": 99'))
+    done = run("profile", path, "--json")
+    assert done.returncode == 2
+    assert "changed after it was sealed" in json.loads(done.stdout)["error"]["message"]

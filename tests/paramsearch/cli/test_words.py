@@ -23,7 +23,7 @@ from accounting.model.proof import Proof
 from paramsearch.certification import audit as auditor
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
-from paramsearch.cli.proving import audit as audit_command
+from paramsearch.cli.proving.audit_answer import Answer
 from paramsearch.cli.proving.profile import profile
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.claim import Claim
@@ -44,9 +44,9 @@ def stated(**changes: Any) -> Proposal:
 def answers(proposal: Proposal, **options: Any) -> tuple[dict[str, Any], str]:
     """What machines and what people are told."""
     found = audit(proposal, **options)
-    lines = audit_command._facts(found, None, None, None)
-    machine = audit_command._answer(found, None, None)
-    return machine, "\n".join(f"{fact[0]}: {fact[1]}" for fact in lines)
+    answer = Answer(found=found, document=proposal, file_sha256="0" * 64)
+    text = "\n".join(f"{fact[0]}: {fact[1]}" for fact in answer.for_people())
+    return answer.for_machines(), text
 
 
 @given(st.floats(0, 1000), st.floats(0, 1, exclude_min=True, exclude_max=True))
@@ -213,7 +213,8 @@ def test_an_eps_that_was_searched_for() -> None:
     machine, person = answers(stated(atoms=[SMALL["atoms"][0], silent]))
     assert machine["satisfied_eps_searched"] is True
     assert machine["satisfied_eps"] is None
-    assert "no eps was found that holds" in person
+    assert machine["delta_limit"] == [1.0, 1.0]
+    assert "no eps holds at delta = 1e-06: delta is 1 at every eps" in person
     machine, person = answers(stated())
     assert "satisfied_eps_searched" not in machine
     assert "instead" not in person

@@ -23,7 +23,7 @@ from accounting.proof.directed_rounding import configuration
 from paramsearch import Request, audit, generate, load, save, uncertified
 from paramsearch.generation.real_values import RealTarget
 from paramsearch.parameters.assembly import reassembled
-from paramsearch.parameters.words import error_of, error_over_central
+from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.search.budget import Budget
 from paramsearch.search.paper_parameters import theorem
 from paramsearch.search.target import Target
@@ -265,10 +265,12 @@ def test_an_error_in_units_of_the_central_one(ratio: float) -> None:
 def test_several_releases_are_compared_with_the_central_mechanism_for_as_many() -> None:
     request = Request(n=1000, eps=1.0, delta=1e-6, max_value=1, releases=10, tries=1)
     file = generate(request).file
-    ratio = error_over_central(file)
+    expected = ExpectedCost.of_file(file)
+    ratio = expected.over_central
+    assert ratio is not None
     assert 1 < ratio < 1.2  # a fraction of 0.9
     assert file.error.rmse_over_central > 5  # one release at the same eps: what the format says
-    assert f"{ratio:.4g} times the central one for as many releases" in error_of(file)
+    assert f"{ratio:.4g} times the central one for as many releases" in expected.error_in_words()
 
 
 @pytest.mark.parametrize("more", [{}, {"dimension": 20}, {"honest": 0.5}, {"releases": 2}])

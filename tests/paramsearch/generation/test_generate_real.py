@@ -13,8 +13,8 @@ from program import run
 from accounting import InvalidParameter, Undecided
 from accounting.model.costs import discrete_laplace_variance
 from paramsearch import RealRequest, audit, generate_real, load
+from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.real_range import real_error, stated_range
-from paramsearch.parameters.words import error_of
 
 PROBLEM = ("--n", "200", "--eps", "1", "--delta", "1e-6")
 
@@ -50,7 +50,7 @@ def test_the_error_is_in_the_units_of_the_values(tmp_path: Path) -> None:
     truth = 7 / top * math.sqrt(200 / 4 + noise)
     assert abs(error.total - truth) <= 1e-9 * truth
     assert error.total <= 1.5 * 7 * math.sqrt(2) * (1 + 1e-9)
-    assert error_of(file) in done.stdout
+    assert ExpectedCost.of_file(file).error_in_words() in done.stdout
     assert done.stdout.count("RMSE") == 1
     assert done.stdout.count("bits per user") == 1
     again = run(*arguments, "--resume")
@@ -71,7 +71,7 @@ def test_several_releases_have_the_central_mechanism_of_as_many() -> None:
     assert made.file.central.eps_central < 0.5
     assert made.paper is None
     assert audit(made.file).verdict == "certified"
-    assert "for as many releases" in error_of(made.file)
+    assert "for as many releases" in ExpectedCost.of_file(made.file).error_in_words()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""The privacy profile of exact parameters: bounds of delta at any eps, for people who explore.
+
+The fast evaluators are used where the central noise is NB(1, q) up to rounding, and the notary
+where only a fraction of the users adds it.  Parameters are rounded towards less noise for upper
+bounds and towards more for lower ones, as in ``fast_proof``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from accounting.base.errors import InvalidParameter
+from accounting.base.progress import Progress, silent
+from accounting.base.validation import gap_width, not_negative
+from accounting.model.change import Change
+from accounting.model.delta import Delta
+from accounting.model.mechanism import Mechanism
+from accounting.model.question import Question
+from accounting.notary.notary import Notary
+from accounting.proof.deviation import Deviation
+from accounting.proof.fast_proof import rounded_protocol
+from accounting.protocol import Protocol
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Bounds of delta(eps) of one mechanism.
+
+    Args:
+        mechanism: What is deployed, in exact numbers.
+        releases: Number of releases that are seen together.
+        same_change: Whether a user makes the same change in every release.
+
+    Raises:
+        InvalidParameter: If ``releases`` is outside its domain.
+
+    >>> from fractions import Fraction
+    >>> from accounting import ExactCentral, ExactNoise, Mechanism
+    >>> noise = ExactNoise(p=Fraction(96, 100), r=Fraction(12))
+    >>> mechanism = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10)))
+    >>> print(Profile(mechanism).delta(1.0))  # doctest: +ELLIPSIS
+    delta(1) in [1.56...e-06, 1.57...e-06], worst where input 0 becomes 1
+    """
+
+    mechanism: Mechanism
+    releases: int = 1
+    same_change: bool = False
+
+    def __post_init__(self) -> None:
+        Question(eps=0.0, releases=self.releases, same_change=self.same_change)
+
+    @property
+    def any_sequence(self) -> bool:
+        """Whether one user's inputs may change differently from release to release."""
+        return self.releases > 1 and not self.same_change
+
+    @cached_property
+    def _whole(self) -> bool:
+        return self.mechanism.central.whole()
+
+    @cached_property
+    def _rounded(self) -> tuple[Protocol, Protocol]:
+        """With at most and with at least the noise of the mechanism."""
+        question = Question(eps=0.0, releases=self.releases, same_change=self.same_change)
+        less = rounded_protocol(self.mechanism, question, noise="less")
+        more = rounded_protocol(self.mechanism, question, noise="more")
+        return less, less if less == more else more
+
+    def delta(
+        self,
+        eps: float,
+        *,
+        change: Change | None = None,
+        gap: float = 0.01,
+        absolute: float = 0.0,
+        progress: Progress = silent,
+    ) -> Delta:
+        """Bounds at one eps.
+
+        Args:
+            eps: The eps of the guarantee.
+            change: The only change to consider, made in every release; by default all.
+            gap: Relative gap between the bounds at which refining ends.
+            absolute: Width of the enclosure at which refining may end as well.
+            progress: Called with one line of text now and then.
+
+        Returns:
+            The bounds, and the change that attains the lower one.
+
+        Raises:
+            InvalidParameter: If a number is outside its domain, or one change is asked about where
+                the changes in several releases may differ.
+            TooLarge: If the computation would not fit into memory.
+        """
+        eps, gap = not_negative("eps", eps), gap_width(gap)
+        if change is not None:
+            change.check_within_a_coordinate(self.mechanism.max_value)
+            if self.any_sequence:
+                raise InvalidParameter(
+                    f"{change} is one change, and {self.releases:,} releases may have different "
+                    "ones: ask with same_change=True"
+                )
+        if not self._whole:
+            return self._by_notary(eps, change, gap, progress)
+        less, more = self._rounded
+
+        def bounds(protocol: Protocol) -> Delta:
+            if change is not None:
+                return protocol.delta_of(change, eps, gap=gap, absolute=absolute)
+            return protocol.delta(eps, gap=gap, absolute=absolute, progress=progress)
+
+        upper = bounds(less)
+        lower = upper if less is more else bounds(more)
+        deviation = Deviation.of(self.mechanism, eps, self.releases)
+        enclosure = deviation.widened(lower.enclosure.lower, upper.enclosure.upper)
+        return replace(
+            upper,
+            enclosure=enclosure,
+            worst_change=lower.worst_change,
+            worst_sequence=lower.worst_sequence,
+            met=upper.met and lower.met,
+        )
+
+    def _by_notary(
+        self, eps: float, change: Change | None, gap: float, progress: Progress
+    ) -> Delta:
+        notary = Notary(self.mechanism, self.releases, self.same_change)
+        changes = None if change is None else [change]
+        found = notary.enclose(eps, gap=gap, changes=changes, progress=progress)
+        every = () if self.any_sequence else changes or self.mechanism.changes()
+        return Delta(
+            eps=eps,
+            enclosure=found.enclosure,
+            worst_change=found.worst_change,
+            exact=found.exact,
+            met=found.met or not found.exact,
+            changes=every,
+            lower=np.zeros(0),
+            upper=np.zeros(0),
+            worst_sequence=found.worst_sequence,
+        )

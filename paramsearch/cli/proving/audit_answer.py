@@ -1,0 +1,217 @@
+"""What ``paramsearch audit`` answers: facts for people, an object for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.model.configuration import Proposal
+from accounting.model.proof import Proof
+from accounting.proof.words import worst_case
+from paramsearch.certification.audit import Audit
+from paramsearch.certification.weak_noise import WeakNoise
+from paramsearch.cli.output import Fact
+from paramsearch.parameters.expected_cost import ExpectedCost
+from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.words import atom_in_words, claim_in_words
+
+_STYLE = {
+    "certified": "bold green",
+    "violated": "bold red",
+    "undecided": "bold yellow",
+    "rejected": "bold red",
+}
+_OF_NOISE = {
+    "certified": "by itself it meets the claim; the file is rejected all the same",
+    "violated": "by itself it violates the claim",
+    "undecided": "by itself it leaves the claim undecided",
+}
+"""What the noise of a rejected file would get."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """An audit, and what it was about.
+
+    Attributes:
+        found: The audit.
+        document: What was audited; for a rejected file, what its problem and noise make.
+        file_sha256: Of the bytes of the file.
+        signed: What to say about a signature, if anything.
+        report: Where the report is, if there is one.
+    """
+
+    found: Audit
+    document: ParameterFile | Proposal
+    file_sha256: str
+    signed: str | None = None
+    report: Path | None = None
+
+    @property
+    def _sealed(self) -> str | None:
+        """The hash that a parameter file states, which was checked."""
+        if isinstance(self.document, ParameterFile) and self.found.verdict != "rejected":
+            return self.document.sha256
+        return None
+
+    def for_machines(self) -> dict[str, Any]:
+        """One JSON object."""
+        found, proof = self.found, self.found.proof
+        expected = ExpectedCost.of(self.document, found.claim)
+        out: dict[str, Any] = {
+            "verdict": found.verdict,
+            "reason": found.reason,
+            "eps": found.claim.eps,
+            "delta": found.claim.delta,
+            "delta_lower": proof.enclosure.lower if proof else 0.0,
+            "delta_upper": proof.enclosure.upper if proof else 1.0,
+            "worst_pair": list(proof.worst_change.listed) if proof else None,
+            "worst_sequence": [
+                {"change": list(made.change.listed), "times": made.times}
+                for made in (proof.worst_sequence if proof else ())
+            ],
+            "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
+            "adjacency": "substitution",
+            "max_value": found.mechanism.max_value,
+            "dimension": found.mechanism.dimension,
+            "releases": found.claim.releases,
+            "same_change": found.claim.same_change,
+            "honest": found.claim.honest,
+            "proof": dict(proof.covered) if proof else {},
+            "precision": proof.precision if proof else None,
+            "sampler_deviation": proof.deviation if proof else None,
+            "upper_bound_only": proof is not None and not proof.exact,
+            "certificate_confirmed": found.confirmed,
+            "cost": expected.cost.model_dump() if expected else None,
+            "error": expected.error.model_dump() if expected else None,
+            "signature": self.signed,
+            "sha256": self._sealed,
+            "file_sha256": self.file_sha256,
+            "version": version("paramsearch"),
+        }
+        if found.verdict == "rejected":
+            out["noise_verdict"] = found.noise_verdict
+        if "violated" in (found.verdict, found.noise_verdict):
+            satisfied, limit, weak = found.satisfied_eps, found.limit, found.weak_noise
+            out["satisfied_eps"] = [satisfied.lower, satisfied.upper] if satisfied else None
+            out["satisfied_eps_searched"] = found.searched
+            out["delta_limit"] = [limit.lower, limit.upper] if limit else None
+            out["weak_noise"] = _weak_noise(weak) if weak else None
+        return out
+
+    def for_people(self) -> Iterator[Fact]:
+        """One line after the other."""
+        found = self.found
+        yield "verdict", found.verdict, _STYLE[found.verdict]
+        dimension = found.mechanism.dimension
+        yield "claim", claim_in_words(found.claim, proved_for=found.proved_for, dimension=dimension)
+        if found.verdict == "rejected":
+            yield "because", found.reason
+        if found.noise_verdict is not None:
+            yield "its noise", _OF_NOISE[found.noise_verdict]
+        if found.proof is not None:
+            yield from _proof_facts(found.proof, any_sequence=found.claim.any_sequence)
+        if found.verdict in ("violated", "undecided"):
+            yield "because", found.reason
+        yield from _instead(found)
+        if found.weak_noise is not None:
+            yield "weak noise", _weak_noise_in_words(found.weak_noise)
+        if found.confirmed is not None:
+            what = (
+                "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
+            )
+            yield "certificate", what
+        expected = ExpectedCost.of(self.document, found.claim)
+        if expected is not None:
+            yield "cost", expected.cost_in_words()
+            yield "error", expected.error_in_words()
+        if self._sealed is not None:
+            yield "sha256", self._sealed
+        yield "file", f"sha256 {self.file_sha256} of its bytes"
+        if self.signed is not None:
+            yield "signature", self.signed
+        if self.report is not None:
+            yield "report", str(self.report)
+
+
+def unreadable(reason: str, file_sha256: str) -> dict[str, Any]:
+    """The object about a rejected file whose noise cannot be read."""
+    return {
+        "verdict": "rejected",
+        "reason": reason,
+        "noise_verdict": None,
+        "delta_lower": 0.0,
+        "delta_upper": 1.0,
+        "file_sha256": file_sha256,
+        "version": version("paramsearch"),
+    }
+
+
+def unreadable_in_words(reason: str, file_sha256: str) -> Iterator[Fact]:
+    """The same for people."""
+    yield "verdict", "rejected", _STYLE["rejected"]
+    yield "because", reason
+    yield "its noise", "cannot be read"
+    yield "file", f"sha256 {file_sha256} of its bytes"
+
+
+def _instead(found: Audit) -> Iterator[Fact]:
+    """After a violation, what holds."""
+    limit, delta = found.limit, found.claim.delta
+    if limit is None:
+        return
+    if found.satisfied_eps is not None:
+        yield "instead", f"eps = {at_most(found.satisfied_eps.upper)} holds at delta = {delta!r}"
+        return
+    if limit.lower == 1:
+        yield "instead", f"no eps holds at delta = {delta!r}: delta is 1 at every eps"
+        return
+    bounds = f"between {at_least(limit.lower)} and {at_most(limit.upper)}"
+    what = "the probability of messages that the other input cannot produce"
+    if limit.lower > delta:
+        yield (
+            "instead",
+            f"no eps holds at delta = {delta!r}: as eps grows without bound, delta falls to a "
+            f"limit {bounds}, {what}",
+        )
+    elif found.searched:
+        yield (
+            "instead",
+            f"no eps was found that holds at delta = {delta!r}; as eps grows without bound, delta "
+            f"falls to a limit {bounds}, {what}",
+        )
+    else:
+        yield "instead", "not searched to the end: out of time; a larger --budget may find an eps"
+
+
+def _weak_noise(weak: WeakNoise) -> dict[str, Any]:
+    atom = None if weak.atom is None else list(weak.atom)
+    return {"atom": atom, "share": weak.share, "factor": weak.factor, "enough": weak.enough}
+
+
+def _weak_noise_in_words(weak: WeakNoise) -> str:
+    atom = "every atom" if weak.atom is None else atom_in_words(weak.atom)
+    return f"{atom}: {weak.in_words()}"
+
+
+def _proof_facts(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
+    lower, upper = proof.enclosure.lower, proof.enclosure.upper
+    if not proof.exact:
+        why = "proved for less noise" if proof.less_noise else "more atoms than values"
+        yield "delta", f"at most {at_most(upper)} ({why}: upper bound only)"
+    elif lower == upper:
+        yield "delta", f"exactly {exactly(upper)}"
+    else:
+        yield (
+            "delta",
+            f"between {at_least(lower)} and {at_most(upper)} at eps = {exactly(proof.eps)}",
+        )
+    label = "worst sequence" if any_sequence else "worst pair"
+    yield label, worst_case(proof, any_sequence=any_sequence)
+    parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
+    bits = f", {proof.precision} bits" if proof.precision else ""
+    yield "proof", ", ".join(parts) + bits
