@@ -6,7 +6,7 @@ import base64
 import math
 import shlex
 import zlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
@@ -25,7 +25,7 @@ USERS = (*(k * 10**e for e in range(3, 9) for k in (1, 3)), 10**9)
 """Stops of the slider for the number of users."""
 _FIRST_USERS = 1_000_000
 """Number of users that the page shows first."""
-_LEFT_OUT = {"n", "messages_per_user", "bits_per_user", "seconds"}
+_LEFT_OUT = {"n", "messages_per_user", "bits_per_user", "seconds", "objective"}
 """Columns that the page does not need; it computes the first three for any n, as
 ``Row.for_users`` does."""
 
@@ -35,6 +35,8 @@ def page_data(table: Table, progress: Progress = silent) -> dict[str, Any]:
     if not table.rows:
         raise InvalidParameter(f"the table {table.path} is empty; `paramsearch table` fills it")
     progress("the files")
+    by_messages = tuple(row for row in table.rows if row.objective == "messages")
+    table = replace(table, rows=by_messages or table.rows)  # the page compares messages
     files, users = {}, {}
     for row in table.rows:
         content, file = _read(table, row)

@@ -83,18 +83,15 @@ class Summary:
     repaired: int = 0
     failures: dict[str, str] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
-    otherwise: int = 0
-    """Number of files made with another objective than the grid's."""
     interrupted: bool = False
 
 
 def violations(folder: Folder, tolerance: float) -> list[Task]:
     """Repairs of all cells that cost more than a harder one, from which the search is to start."""
-    done = folder.done_names()
     cost = {
-        cell: folder.rows[cell.name].cost(folder.grid.objective)
+        cell: row.cost(cell.objective)
         for cell in folder.grid.cells
-        if cell.name in done
+        if folder.done(cell) and (row := folder.row(cell)) is not None
     }
     cheapest: dict[Cell, Cell] = {}
     for cell, other in harder_neighbors(cost):
@@ -160,10 +157,9 @@ class Filler:
             raise
         folder.write_index()
         names = {cell.name for cell in self.grid.cells}
-        summary.done = len(names & folder.done_names())
+        summary.done = sum(map(folder.done, self.grid.cells))
         summary.cut_short = len(names & folder.cut_short)
         summary.failures = {name: folder.failures[name] for name in names & folder.failures.keys()}
-        summary.otherwise = len(names & folder.other_objective)
         summary.violations = [task.cell.name for task in violations(folder, _REPORTED)]
         return summary
 
@@ -185,10 +181,11 @@ class Filler:
 
     def _with_start(self, task: Task) -> Task:
         """The task with the file to start from, if there is one."""
-        if task.start is None or task.text is not None or self.folder.row(task.start) is None:
+        row = None if task.start is None else self.folder.row(task.start)
+        if row is None or task.text is not None:
             return task
-        text = self.folder.file(task.start).read_text("utf-8")
-        return replace(task, text=text, sha256=self.folder.rows[task.start.name].sha256)
+        text = (self.folder.path / row.file).read_text("utf-8")
+        return replace(task, text=text, sha256=row.sha256)
 
     def _run_tasks(self, tasks: list[Task]) -> None:
         """Run every task whose cell is not finished, each after the one it starts from."""
@@ -218,8 +215,10 @@ class Filler:
         return task.cell.name in folder.failures or folder.done(task.cell)
 
     def _ready(self, task: Task) -> bool:
-        start = task.start
-        return start is None or start.name in self.folder.failures or self.folder.done(start)
+        before = [] if task.start is None else [task.start]
+        if task.cell.objective == "bits" and "messages" in self.grid.objective:
+            before.append(task.cell.for_messages)  # which may serve for both
+        return all(cell.name in self.folder.failures or self.folder.done(cell) for cell in before)
 
     def _submit(self, task: Task) -> None:
         task = self._with_start(task)
@@ -290,9 +289,13 @@ class Filler:
             note = f"the worker's result is refused: {error}"
             folder.record_failure(cell, note, start=task.sha256)
         folder.release(cell)
-        cells, ended = self.grid.cells, folder.done_names() | folder.failures.keys()
+        cells = self.grid.cells
         failed = sum(cell.name in folder.failures for cell in cells)
-        undone = [Task(cell, self.grid.parent(cell)) for cell in cells if cell.name not in ended]
+        undone = [
+            Task(cell, self.grid.parent(cell))
+            for cell in cells
+            if cell.name not in folder.failures and not folder.known(cell)
+        ]
         done = len(cells) - len(undone) - failed
         left = self.times.left(undone, self.pool.slots())
         self.on_event(Event(task, done, failed, len(cells), left, note))

@@ -71,8 +71,6 @@ class Folder:
         self._journal_read = 0
         self.invalid_files: dict[str, str] = {}
         """Names of files that are not the file of their cell, with the reason."""
-        self.other_objective: set[str] = set()
-        """Names of cells whose file was made with another objective than the grid's."""
         self.cut_short: set[str] = set()
         """Names of cells whose file has the best noise of a search that an interrupt ended."""
         self._remove_partial_files()
@@ -122,20 +120,32 @@ class Folder:
             self._forget(name)
 
     def row(self, cell: Cell) -> Row | None:
-        """The row of a cell if it has a file, of this run or another one."""
+        """The row of a cell if it has a file, of this run or another one.
+
+        The file with the fewest messages also serves for the fewest bits if no message is shorter.
+        """
         try:
             return self._refresh(self.file(cell))
         except FileNotFoundError:
             self._forget(cell.name)
-            return None
+        if cell.objective == "bits":
+            other = self.row(cell.for_messages)
+            if other is not None and other.has_shortest_messages:
+                return other
+        return None
 
     def done(self, cell: Cell) -> bool:
         """Whether this run or another one has finished a cell."""
-        return self.row(cell) is not None and cell.name not in self.cut_short
+        row = self.row(cell)
+        return row is not None and Path(row.file).stem not in self.cut_short
 
-    def done_names(self) -> set[str]:
-        """Names of the cells that were finished when their files were last looked at."""
-        return self.rows.keys() - self.cut_short
+    def known(self, cell: Cell) -> bool:
+        """Whether a cell was finished when its files were last looked at."""
+        names = [cell.name]
+        other = self.rows.get(cell.for_messages.name)
+        if other is not None and other.has_shortest_messages:
+            names.append(cell.for_messages.name)
+        return any(name in self.rows and name not in self.cut_short for name in names)
 
     def _forget(self, name: str) -> None:
         self.rows.pop(name, None)
@@ -149,8 +159,6 @@ class Folder:
             file = load(path)
             self.rows[path.stem] = self._row(path.stem, file)
             self._versions[path.stem] = version
-            if file.provenance.settings.get("objective") != self.grid.objective:
-                self.other_objective.add(path.stem)
             if _is_cut_short(file):
                 self.cut_short.add(path.stem)
             else:
@@ -176,8 +184,7 @@ class Folder:
         consistent(file)
         self._seconds[file.sha256] = seconds
         new, old = self._row(cell.name, file), self.row(cell)
-        objective = self.grid.objective
-        better = old is None or new.cost(objective) < old.cost(objective)
+        better = old is None or new.cost(cell.objective) < old.cost(cell.objective)
         only_rest = _is_cut_short(file)
         if cell.name in self.cut_short:
             better = better or not only_rest
@@ -200,7 +207,7 @@ class Folder:
         self.scan()
         rows = sorted(
             self.rows.values(),
-            key=lambda row: (row.max_value, row.eps, row.delta, row.central_fraction),
+            key=lambda row: (row.max_value, row.eps, row.delta, row.central_fraction, row.file),
         )
         index.write(self.path / INDEX, [row.for_users(n) for row in rows for n in self.grid.n])
 

@@ -6,7 +6,9 @@
     central_fraction = [0.9]
     n = [100_000, 10_000_000]    # optional: rows of the index; the noise does not depend on it
 
-Also optional: ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch generate``.
+Also optional: ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch generate``;
+``objective`` may be a list.  A problem whose file with the fewest messages also has the shortest
+ones needs no other file for the fewest bits.
 
 For every max_value and central fraction, the search for the cell with the eps nearest to 1 and the
 largest delta starts from scratch.  Every other search starts from the file of the preceding cell on
@@ -25,9 +27,9 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_text
@@ -37,11 +39,12 @@ from paramsearch.parameters.parameter_file import refusals
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, DEFAULT_TRIES, Objective, Request
 from paramsearch.tables.cell import Cell
 
+Entry = TypeVar("Entry")
 LARGEST_GRID = 100_000
 """Largest number of cells."""
 
 
-def _unique(values: tuple[float, ...]) -> tuple[float, ...]:
+def _unique(values: tuple[Entry, ...]) -> tuple[Entry, ...]:
     for value, count in Counter(values).items():
         if count > 1:
             raise ValueError(f"{value} is listed twice")
@@ -50,6 +53,14 @@ def _unique(values: tuple[float, ...]) -> tuple[float, ...]:
 
 Axis = Annotated[tuple[float, ...], Field(min_length=1), AfterValidator(_unique)]
 Counts = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(_unique)]
+Objectives = Annotated[
+    tuple[Objective, ...],
+    BeforeValidator(lambda asked: tuple(asked) if isinstance(asked, list) else (asked,)),
+    Field(min_length=1),
+    AfterValidator(_unique),
+    # messages first, since the file with the fewest of them may have the fewest bits as well
+    AfterValidator(lambda asked: tuple(sorted(asked, reverse=True))),
+]
 
 
 class Grid(BaseModel):
@@ -62,7 +73,7 @@ class Grid(BaseModel):
     max_value: Counts
     central_fraction: Axis = (DEFAULT_CENTRAL_FRACTION,)
     n: Counts = (1_000_000,)
-    objective: Objective = "messages"
+    objective: Objectives = ("messages",)
     tries: int = DEFAULT_TRIES
     seed: int = 0
     tier: Tier = "auto"
@@ -76,7 +87,7 @@ class Grid(BaseModel):
             raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
         with refusals(str(path)):
             grid = Grid.model_validate_json(text)
-        axes = grid.max_value, grid.central_fraction, grid.eps, grid.delta
+        axes = grid.max_value, grid.central_fraction, grid.eps, grid.delta, grid.objective
         if (size := math.prod(map(len, axes))) > LARGEST_GRID:
             raise InvalidConfiguration(
                 f"{path} has {size:,} cells, more than {LARGEST_GRID:,}; split it into several"
@@ -105,8 +116,9 @@ class Grid(BaseModel):
             key=lambda place: abs(place[0][0] - self._middle) + place[1][0],
         )
         return tuple(
-            Cell(top, eps, delta, fraction)
+            Cell(top, eps, delta, fraction, objective)
             for top, fraction in product(self.max_value, self.central_fraction)
+            for objective in self.objective
             for (_, eps), (_, delta) in order
         )
 
@@ -143,7 +155,7 @@ class Grid(BaseModel):
             delta=cell.delta,
             max_value=cell.max_value,
             central_fraction=cell.central_fraction,
-            objective=self.objective,
+            objective=cell.objective,
             tries=self.tries,
             seed=self.seed,
             tier=self.tier,

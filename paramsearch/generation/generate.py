@@ -199,6 +199,7 @@ def _similar_file(request: Request, target: Target, progress: Progress) -> Param
             delta=target.problem.delta,
             max_value=target.problem.max_value,
             central_fraction=target.eps_central / target.problem.eps * request.changed_coordinates,
+            objective=request.objective,
         )
     except (InvalidConfiguration, OSError) as error:
         progress(f"without the package's table: {error}")

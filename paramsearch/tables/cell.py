@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from accounting.base.enclosure import exactly
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.request import Objective
 
 _NEAR = 1e-9
 """Relative tolerance of the central fraction; rounding of the central noise changes it by less."""
@@ -16,31 +17,40 @@ _NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Cell:
-    """One problem of a grid, for any number of users.
+    """One problem of a grid, for any number of users, and what its file minimizes.
 
     Attributes:
         max_value: Inputs are the integers 0..max_value.
         eps: The eps of the guarantee.
         delta: The delta of the guarantee.
         central_fraction: eps of the central noise as a fraction of eps.
+        objective: Whether its file has the fewest messages or the fewest bits.
     """
 
     max_value: int
     eps: float
     delta: float
     central_fraction: float
+    objective: Objective = "messages"
 
     @property
     def name(self) -> str:
         """The name of its file, without the suffix."""
         numbers = map(exactly, (self.eps, self.delta, self.central_fraction))
-        return "-".join([str(self.max_value), *numbers])
+        bits = ["bits"] if self.objective == "bits" else []
+        return "-".join([str(self.max_value), *numbers, *bits])
 
     def __str__(self) -> str:
         return (
             f"max_value {self.max_value}, eps {exactly(self.eps)}, delta {exactly(self.delta)}, "
             f"central fraction {exactly(self.central_fraction)}"
+            + (", fewest bits" if self.objective == "bits" else "")
         )
+
+    @property
+    def for_messages(self) -> Cell:
+        """The same problem, for the file with the fewest messages."""
+        return Cell(self.max_value, self.eps, self.delta, self.central_fraction)
 
     @staticmethod
     def of(file: ParameterFile) -> Cell:
@@ -51,7 +61,9 @@ class Cell:
         stated = file.provenance.settings.get("central_fraction")
         if not isinstance(stated, float) or abs(stated - share) > _NEAR * share:
             stated = float(f"{share:.9g}")
-        return Cell(problem.max_value, problem.eps, problem.delta, stated)
+        bits = file.provenance.settings.get("objective") == "bits"
+        objective: Objective = "bits" if bits else "messages"
+        return Cell(problem.max_value, problem.eps, problem.delta, stated, objective)
 
 
 def harder_neighbors(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:

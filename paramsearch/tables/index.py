@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from io import BytesIO
 from pathlib import Path
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_bytes
+from accounting.model.costs import bits_per_message
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Objective
@@ -27,7 +28,7 @@ _MOST_ROWS = 1 << 22
 """Largest number of rows of an index."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row(Cell):
     """The cost and error that the file of a cell states, for n users.
 
@@ -77,6 +78,11 @@ class Row(Cell):
         """What a search with this objective minimizes."""
         return self.noise_messages if objective == "messages" else self.bits_per_user
 
+    @property
+    def has_shortest_messages(self) -> bool:
+        """Whether no alphabet has shorter messages."""
+        return self.bits_per_message == bits_per_message(self.max_value + 1)
+
     def describes(self, file: ParameterFile) -> bool:
         """Whether this is the row of the file, for any number of users."""
         other = row_of(file, name=self.file, seconds=self.seconds)
@@ -120,10 +126,16 @@ def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> R
     )
 
 
-_NOT_NUMBERS = {"file", "sha256", "seconds"}
+_NOT_NUMBERS = {"file", "sha256", "seconds", "objective"}
 """Columns that are texts or may be absent."""
 _FILE = re.compile(r"files/[^/\\\0]+\.json")
-_ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), float | None: pa.float64()}
+_ARROW = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    Objective: pa.string(),
+    float | None: pa.float64(),
+}
 _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in get_type_hints(Row).items()])
 
 
@@ -149,12 +161,14 @@ def read(path: Path) -> Sequence[Row]:
         found.validate(full=True)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise InvalidConfiguration(f"{path} cannot be read: {error}") from None
+    if "objective" not in found.schema.names:  # tables had one objective before
+        column = pa.array(["messages"] * found.num_rows, pa.string())
+        found = found.add_column(_SCHEMA.names.index("objective"), "objective", column)
     if not found.schema.equals(_SCHEMA):
         raise InvalidConfiguration(
             f"{path} must have the columns {', '.join(field.name for field in fields(Row))}"
         )
-    columns = [found.column(name).to_pylist() for name in _SCHEMA.names]
-    rows = [Row(*values) for values in zip(*columns, strict=True)]
+    rows = [Row(**values) for values in found.to_pylist()]
     for row in rows:
         if not _possible(row):
             raise InvalidConfiguration(
@@ -171,5 +185,6 @@ def _possible(row: Row) -> bool:
         None not in (row.file, row.sha256, *numbers)
         and all(math.isfinite(number) and number >= 0 for number in numbers)
         and min(row.max_value, row.eps, row.delta, row.n, row.noise_messages, row.rmse) > 0
+        and row.objective in get_args(Objective)
         and _FILE.fullmatch(row.file) is not None
     )

@@ -318,7 +318,13 @@ class Table(Summarized):
         return rows
 
     def nearest(
-        self, *, eps: float, delta: float, max_value: int, central_fraction: float
+        self,
+        *,
+        eps: float,
+        delta: float,
+        max_value: int,
+        central_fraction: float,
+        objective: Objective = "messages",
     ) -> ParameterFile | None:
         """Find the file of the most similar problem, from which a search can start.
 
@@ -327,19 +333,21 @@ class Table(Summarized):
             delta: The delta of the problem.
             max_value: The largest value of the problem.
             central_fraction: The eps of its central noise as a fraction of eps.
+            objective: What should be small; decides between files for the same problem.
 
         Returns:
             The file; None if no file has this max_value or a slightly larger one.
         """
         rows = [row for row in self.rows if 1 <= row.max_value / max_value <= _SIMILAR]
 
-        def distance(row: Row) -> float:
-            return (
+        def distance(row: Row) -> tuple[float, bool]:
+            numbers = (
                 abs(math.log(row.eps / eps))
                 + abs(math.log(math.log(row.delta) / math.log(delta)))
                 + _WEIGHT * abs(row.central_fraction - central_fraction)
                 + _WEIGHT * math.log(row.max_value / max_value)
             )
+            return numbers, row.objective != objective
 
         return load(self.path / min(rows, key=distance).file) if rows else None
 

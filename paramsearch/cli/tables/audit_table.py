@@ -138,7 +138,9 @@ def costing_more(rows: tuple[Row, ...], tolerance: float) -> Iterator[tuple[Cell
     from paramsearch.tables.cell import Cell, harder_neighbors
 
     cost = {
-        Cell(row.max_value, row.eps, row.delta, row.central_fraction): row.noise_messages
+        Cell(row.max_value, row.eps, row.delta, row.central_fraction, row.objective): row.cost(
+            row.objective
+        )
         for row in rows
     }
     for cell, other in harder_neighbors(cost):

@@ -91,9 +91,6 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
     if summary.violations:
         some = ", ".join(summary.violations[:3])
         yield "note", f"costs over 2% more than a harder problem: {some}", "yellow"
-    if summary.otherwise:
-        which = f"{summary.otherwise:,} files were made with another objective and are kept"
-        yield "note", f"{which}; move them away, or use another folder", "yellow"
     if summary.cut_short:
         which = f"{summary.cut_short:,} files are certified, but their searches were cut short"
         yield "note", f"{which}; the same command repeats these", "yellow"
@@ -120,8 +117,8 @@ def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callabl
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=console) as bar:
-        cells, finished = folder.grid.cells, folder.done_names()
-        done = sum(cell.name in finished for cell in cells)
+        cells = folder.grid.cells
+        done = sum(map(folder.known, cells))
         job = bar.add_task("starting", total=len(cells), completed=done)
 
         def report(event: Event) -> None:

@@ -9,12 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from filled import SMALL, Here, contents, copied, folder_of, grid_file
 from program import command, run
 
 from accounting import InvalidConfiguration, InvalidParameter
-from paramsearch import audit, load
+from paramsearch import Query, Table, audit, load
 from paramsearch.filling.filler import Filler
 from paramsearch.filling.grid import Grid
 from paramsearch.tables import index
@@ -127,12 +128,45 @@ def test_a_second_run_does_nothing(table: Path, tmp_path: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in (table / "files").iterdir()}
 
 
-def test_another_objective_is_noticed(table: Path, tmp_path: Path) -> None:
-    place = copied(table, tmp_path / "t")
-    with folder_of(place, SMALL + 'objective = "bits"') as folder:
-        assert folder.other_objective == folder.rows.keys()
-    with folder_of(place) as folder:
-        assert not folder.other_objective
+BOTH = """
+eps = [1, 2]
+delta = [1e-6]
+max_value = [2, 7]
+tries = 1
+objective = ["bits", "messages"]
+"""
+
+
+def test_a_table_has_files_for_both_objectives(tmp_path: Path) -> None:
+    """But for problems whose file with the fewest messages has the shortest ones as well."""
+    with folder_of(tmp_path / "t", BOTH) as folder:
+        summary = Filler(folder, Here()).run()
+        assert summary.done == summary.cells == 8
+        names = {path.stem for path in (tmp_path / "t" / "files").iterdir()}
+    problems = {f"{top}-{eps}-1e-06-0.9" for top in (2, 7) for eps in (1, 2)}
+    assert names == problems | {"7-1-1e-06-0.9-bits", "7-2-1e-06-0.9-bits"}
+    table = Table.open(tmp_path / "t")
+    asked = {"n": 10**6, "eps": 1.0, "delta": 1e-6}
+    for top in (2, 7):
+        messages = table.lookup(Query(**asked, max_value=top)).row
+        bits = table.lookup(Query(**asked, max_value=top, objective="bits")).row
+        assert messages.noise_messages <= bits.noise_messages
+        assert bits.bits_per_user <= messages.bits_per_user
+        assert bits.bits_per_message == {2: 2, 7: 3}[top]
+    started = [load(tmp_path / "t" / "files" / f"7-{eps}-1e-06-0.9-bits.json") for eps in (1, 2)]
+    assert started[1].provenance.settings["start"] == started[0].sha256
+    again = run("table", grid_file(tmp_path, BOTH), "-o", tmp_path / "t", "--json")
+    assert json.loads(again.stdout)["made"] == 0
+    assert run("audit-table", tmp_path / "t").returncode == 0
+
+
+def test_an_index_without_objectives_is_for_messages(table: Path, tmp_path: Path) -> None:
+    path = tmp_path / index.INDEX
+    path.write_bytes((table / index.INDEX).read_bytes())
+    known = index.read(path)
+    pq.write_table(pq.read_table(path).drop_columns(["objective"]), path)
+    assert index.read(path) == known
+    assert {row.objective for row in known} == {"messages"}
 
 
 def test_files_do_not_depend_on_the_pool(table: Path, tmp_path: Path) -> None:
