@@ -139,6 +139,17 @@ class Query(Problem):
         """Whether the file of a row has at least this privacy and at most this error."""
         return all(requirement.met_by(row) for requirement in self.requirements())
 
+    def request(self) -> Request:
+        """The request that generates a file for exactly this problem.
+
+        Returns:
+            The request, with the usual error if the query does not say.
+
+        Raises:
+            InvalidParameter: If no search accepts the numbers.
+        """
+        return Request(**vars(self))  # a request has all fields of a query
+
     def command(self, central_fraction: float = DEFAULT_CENTRAL_FRACTION) -> str | None:
         """The command that makes a file for exactly this problem.
 
@@ -149,14 +160,7 @@ class Query(Problem):
             The command without an output file; None if no search accepts the numbers.
         """
         try:
-            Request(
-                n=self.n,
-                eps=self.eps,
-                delta=self.delta,
-                max_value=self.max_value,
-                max_rmse=self.max_rmse,
-                max_error_ratio=self.max_error_ratio,
-            )
+            self.request()
         except InvalidParameter:
             return None
         error = f"--central-fraction {exactly(central_fraction)}"
@@ -308,11 +312,9 @@ class Table(Summarized):
         for requirement in query.requirements():
             left = [row for row in rows if requirement.met_by(row)]
             if not left:
-                command = query.command()
-                remedy = "" if command is None else f"; make one: {command} -o FILE"
                 raise InvalidParameter(
                     f"{requirement.asked}: no file in the table serves; the {requirement.extreme} "
-                    f"among the remaining files is {requirement.best(rows):g}{remedy}"
+                    f"among the remaining files is {requirement.best(rows):g}; {_remedy(query)}"
                 )
             rows = left
         return rows
@@ -377,6 +379,15 @@ class Table(Summarized):
                 f"{path} has been altered: it does not satisfy its index entry"
             )
         return file
+
+
+def _remedy(query: Query) -> str:
+    """How to make a file that serves, or why there can be none."""
+    try:
+        query.request()
+    except InvalidParameter as error:
+        return f"none can be generated: {error}"
+    return f"make one: {query.command()} -o FILE"
 
 
 def _less_and_less_error(rows: Sequence[Row], error: float) -> tuple[Row, ...]:
