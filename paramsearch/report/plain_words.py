@@ -6,7 +6,7 @@ import math
 
 from paramsearch.certification.audit import Audit
 from paramsearch.parameters.honest_fraction import in_words
-from paramsearch.report.html import Html, element, facts, label, percent, section
+from paramsearch.report.html import Html, element, facts, join, number, percent, section
 
 _LARGEST_POWER = 20.0
 """Largest eps whose e^eps is written out; beyond it the number says nothing to anybody."""
@@ -94,7 +94,7 @@ def _checked(users: int | None) -> str:
     )
 
 
-def _found(audit: Audit) -> str:
+def _found(audit: Audit) -> Html | str:
     proof, claim = audit.proof, audit.claim
     if audit.verdict == "rejected":
         words = (
@@ -122,17 +122,24 @@ def _found(audit: Audit) -> str:
             "change of value, observers can learn more than the claim allows."
         )
     assert proof is not None
-    times = "e to the power ε times"
+    times: Html | str = "e to the power ε times"
     if claim.eps <= _LARGEST_POWER:
-        times = f"{label(math.nextafter(math.exp(claim.eps), math.inf), 4, 'upper')} times"
-    several = claim.releases > 1
-    what = "a person’s values in all releases together" if several else "one person’s value"
+        factor = math.nextafter(math.exp(claim.eps), math.inf)
+        times = join([number(factor, 4, "upper"), " times"])
+    what = (
+        "a person’s values in all releases together" if claim.releases > 1 else "one person’s value"
+    )
     if claim.same_change:
-        what = "one person’s value, by the same change in every release"
-    return (
-        f"The claim is proved. Replace {what} by any other: the probability of anything that "
-        f"observers of the shuffled messages could see is then at most {times} what it was, plus "
-        f"at most {label(proof.enclosure.upper, 4, 'upper')}."
+        what = "one person’s value, by the same change in every release,"
+    return join(
+        [
+            f"The claim is proved. Replace {what} by any other: the probability of anything that "
+            "observers of the shuffled messages could see is then at most ",
+            times,
+            " what it was, plus at most ",
+            number(proof.enclosure.upper, 4, "upper"),
+            ".",
+        ]
     )
 
 
@@ -141,13 +148,22 @@ def _conditions(audit: Audit, users: int | None) -> str:
     if audit.claim.honest < 1:
         part = percent(in_words(audit.claim.honest, audit.proved_for))
         everybody = f"at least {part} of the users"
+    ending = (
+        " It is a mathematical statement about this file. Whether it meets a legal requirement is "
+        "for others to judge."
+    )
+    if audit.verdict != "certified":
+        return (
+            f"The result is about the case that {everybody} add their noise exactly as the file "
+            "says, and that observers see the shuffled messages and nothing else. Otherwise there "
+            "may be even less protection." + ending
+        )
     times = f"{audit.claim.releases:,} times" if audit.claim.releases > 1 else "once"
     return (
         f"The result holds only if {everybody} add their noise exactly as the file says; if "
         "observers see the shuffled messages and nothing else, that is, neither who sent a "
         "message, nor how many messages a person sent, nor when; and if each person’s data is "
-        f"used {times}, no more. It is a mathematical statement about this file. Whether it meets "
-        "a legal requirement is for others to judge."
+        f"used {times}, no more." + ending
     )
 
 
