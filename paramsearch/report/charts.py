@@ -259,12 +259,27 @@ def _paint(level: int) -> dict[str, str]:
     return {"fill": "#" + bytes(_rgb(level)).hex()}
 
 
+def _edge(index: int, width: float) -> float:
+    """Where a cell begins and its neighbor ends, from the corner of the map.
+
+    A multiple of 1/8 is exact in the arithmetic of a browser, so that neighbors share their edge
+    however the page is scaled, and no line of the page's color shows between them.
+    """
+    return round(8 * index * width) / 8
+
+
 def _cell(cells: FloatArray, j: int, k: int, width: float, scale: ColorScale) -> Html:
-    x, y = _LEFT + k * width, _TOP + j * width
+    left, top = _edge(k, width), _edge(j, width)
+    x, y = _LEFT + left, _TOP + top
     bound = float(cells[j, k])
     level = scale.level(bound)
-    place = {"x": f"{x:.2f}", "y": f"{y:.2f}", "width": f"{width:.2f}", "height": f"{width:.2f}"}
-    place["shape_rendering"] = "crispEdges"
+    place = {
+        "x": f"{x:g}",
+        "y": f"{y:g}",
+        "width": f"{_edge(k + 1, width) - left:g}",
+        "height": f"{_edge(j + 1, width) - top:g}",
+        "shape_rendering": "crispEdges",
+    }
     words = f"input {j} becomes {k}: δ ≤ {label(bound, 3, 'upper')}"
     drawn = element("rect", element("title", words), **place, **_paint(level))
     if len(cells) > _WRITTEN:
@@ -285,9 +300,10 @@ def _merged(cells: FloatArray, width: float, scale: ColorScale) -> list[Html]:
         for begin, end in pairwise(edges):
             level = levels[begin]
             if level is not None:
-                x, y, run = _LEFT + begin * width, _TOP + j * width, (end - begin) * width
+                left, right = (_LEFT + _edge(k, width) for k in (begin, end))
+                top, bottom = (_TOP + _edge(row_index, width) for row_index in (j, j + 1))
                 paths.setdefault(level, []).append(
-                    f"M{x:.2f} {y:.2f}h{run:.2f}v{width:.2f}H{x:.2f}"
+                    f"M{left:g} {top:g}H{right:g}V{bottom:g}H{left:g}"
                 )
     return [
         element("path", d="".join(d), shape_rendering="crispEdges", **_paint(level))

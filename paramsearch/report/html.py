@@ -16,6 +16,8 @@ _ROUNDING = {"nearest": ROUND_HALF_EVEN, "lower": ROUND_FLOOR, "upper": ROUND_CE
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 200
 """Largest number of characters shown of a text from the audited file."""
+_LONGEST_SENTENCE = 2000
+"""Largest number of characters shown of a reason, which may quote the audited file."""
 LARGEST_TABLE = 2000
 """Largest number of rows shown of a table; a file may have a million atoms."""
 Fact = tuple[str, str]
@@ -71,18 +73,20 @@ def table(
     )
 
 
-def untrusted(text: str) -> str:
+def untrusted(text: str, longest: int = _LONGEST) -> str:
     """A text from the audited file, cut to a readable length and with invisible characters
     replaced."""
-    cut = text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+    cut = text if len(text) <= longest else text[:longest] + " …"
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cut)
 
 
 def sentence(text: str) -> Html:
     """A sentence of the audit, with symbols and numbers written as in the rest of the report."""
-    words = re.sub(r"\bdelta\b", "δ", re.sub(r"\beps\b", "ε", untrusted(text)))
+    shown = untrusted(text, _LONGEST_SENTENCE)
+    words = re.sub(r"\bdelta\b", "δ", re.sub(r"\beps\b", "ε", shown))
     words = words if words.startswith(("δ", "ε")) else words[:1].upper() + words[1:]
-    pieces = re.split(r"((?<![\w.])\d(?:\.\d+)?e[-+]\d+(?!\w))", words.rstrip(".") + ".")
+    words = words if words.endswith("…") else words.rstrip(".") + "."
+    pieces = re.split(r"((?<![\w.])\d(?:\.\d+)?e[-+]\d+(?!\w))", words)
     for i in range(1, len(pieces), 2):
         pieces[i] = element("span", _scientific(Decimal(pieces[i])), class_="number")
     return join(pieces)

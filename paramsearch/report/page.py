@@ -1,7 +1,7 @@
 """``paramsearch audit FILE --report FILE.html``: an audit as one HTML page.
 
-The page needs no network and contains no script; nothing in it depends on when or where it was
-made.  Texts from the audited file are escaped (``html.py``); should that ever fail, a content
+The page needs no network and contains no script; of when and where it was made it shows the date
+alone.  Texts from the audited file are escaped (``html.py``); should that ever fail, a content
 security policy forbids the browser to load or run anything.
 """
 
@@ -11,6 +11,8 @@ import base64
 import hashlib
 import math
 import platform
+from calendar import month_name
+from datetime import date
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol
 from paramsearch.certification.audit import Audit
 from paramsearch.files import write_atomically
+from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.report.charts import (
     ColorScale,
     block_maximum,
@@ -35,7 +38,9 @@ from paramsearch.report.charts import (
 )
 from paramsearch.report.html import Html, element, number, section, share, table, untrusted
 from paramsearch.report.noise import cost_section, noise_section
+from paramsearch.report.plain_words import glossary_section, summary_section
 from paramsearch.report.sections import (
+    AuditedFile,
     Document,
     file_section,
     no_lower_bound,
@@ -137,17 +142,15 @@ def write(
     path: Path,
     audit: Audit,
     document: Document,
+    file: AuditedFile,
     *,
-    source: str,
-    signature: str | None = None,
     progress: Progress = silent,
 ) -> None:
     """Compute what the drawings show, and write the page to a file."""
     page = render(
         audit,
         document,
-        source=source,
-        signature=signature,
+        file,
         curve=curve(audit, progress),
         pairs=pair_bounds(audit, progress),
     )
@@ -157,14 +160,13 @@ def write(
 def render(
     audit: Audit,
     document: Document,
+    file: AuditedFile,
     *,
-    source: str,
-    signature: str | None,
     curve: Curve | None,
     pairs: FloatArray | None,
 ) -> str:
-    """The page; only the file name of ``source`` is shown."""
-    name = untrusted(Path(source).name)
+    """The page."""
+    name = untrusted(Path(file.source).name)
     style = resources.files("paramsearch").joinpath("report", "report.css").read_text("utf-8")
     seal = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     version = metadata.version("paramsearch")
@@ -175,10 +177,23 @@ def render(
     }
     body = element(
         "body",
-        element("header", element("p", "Privacy audit of"), element("h1", name)),
+        element(
+            "header",
+            element("p", "Privacy audit of"),
+            element("h1", name),
+            element(
+                "p",
+                "Audited on ",
+                element("time", _in_words(file.audited_on), datetime=file.audited_on.isoformat()),
+                " · SHA-256 of the file: ",
+                element("code", file.sha256),
+                class_="identity",
+            ),
+        ),
         element(
             "main",
             verdict_section(audit),
+            summary_section(audit, _users(document)),
             element(
                 "div",
                 problem_section(audit, document),
@@ -188,7 +203,8 @@ def render(
             element("div", *_drawings(audit, curve, pairs), class_="two"),
             noise_section(document, honest=audit.claim.honest),
             proof_section(audit),
-            file_section(document, signature=signature, software=software),
+            file_section(document, file, rejected=audit.verdict == "rejected", software=software),
+            glossary_section(),
         ),
         element("footer", element("p", f"paramsearch {version}")),
     )
@@ -201,6 +217,14 @@ def render(
         f"{element('title', f'{audit.verdict.capitalize()}: {name}')}\n<style>{style}</style>\n"
     )
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}</head>\n{body}\n</html>\n'
+
+
+def _in_words(day: date) -> str:
+    return f"{day.day} {month_name[day.month]} {day.year}"
+
+
+def _users(document: Document) -> int | None:
+    return document.problem.n if isinstance(document, ParameterFile) else document.n
 
 
 def _drawings(audit: Audit, curve: Curve | None, pairs: FloatArray | None) -> list[Html]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
 
 from accounting.model.change import Change
 from accounting.model.configuration import Proposal
@@ -18,6 +20,7 @@ from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,
     Html,
+    atom_text,
     element,
     facts,
     join,
@@ -48,6 +51,23 @@ _METHODS = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class AuditedFile:
+    """Which file was audited, and when.
+
+    Attributes:
+        source: Its name; of a path, only the last part is shown.
+        sha256: Of its bytes.
+        audited_on: The day of the audit.
+        signature: What to say about its signature; None if none was checked.
+    """
+
+    source: str
+    sha256: str
+    audited_on: date
+    signature: str | None = None
+
+
 def verdict_section(audit: Audit) -> Html:
     """The verdict and the bounds it rests on."""
     sign = element(
@@ -63,11 +83,23 @@ def verdict_section(audit: Audit) -> Html:
         "section",
         element("h2", sign, audit.verdict.capitalize(), id="verdict"),
         element("p", sentence(audit.reason), class_="reason"),
+        *_of_noise(audit),
         facts(_answer(audit)),
         *_witness(audit),
         class_=f"verdict {audit.verdict}",
         aria_labelledby="verdict",
     )
+
+
+def _of_noise(audit: Audit) -> list[Html]:
+    """For a rejected file: what the numbers are about."""
+    if audit.noise_verdict is None:
+        return []
+    words = {
+        "certified": "by itself, it meets the claim; the file is rejected all the same.",
+        "violated": "by itself, it violates the claim.",
+    }.get(audit.noise_verdict, "by itself, it leaves the claim undecided.")
+    return [element("p", "What follows is about the noise in the file: " + words)]
 
 
 def _answer(audit: Audit) -> Iterator[Fact]:
@@ -123,9 +155,9 @@ def worst_change(audit: Audit) -> Change | None:
 
 
 def _witness(audit: Audit) -> list[Html]:
-    """For a violation: the change that shows it, and the eps that holds instead."""
-    proof, found = audit.proof, audit.satisfied_eps
-    if audit.verdict != "violated" or proof is None:
+    """For a violation: the change that shows it, what holds instead, and the weak noise."""
+    proof = audit.proof
+    if "violated" not in (audit.verdict, audit.noise_verdict) or proof is None:
         return []
     any_sequence = audit.claim.any_sequence
     worst = worst_case(proof, any_sequence=any_sequence)
@@ -148,23 +180,33 @@ def _witness(audit: Audit) -> list[Html]:
             " claimed.",
         ]
     )
-    holds: Html | str = "No ε was found that holds at this δ."
-    if not audit.searched:
-        holds = "The search for the ε that does hold at this δ ran out of time."
+    parts = [element("p", element("strong", "Witness. "), words)]
+    if audit.limit is not None:
+        parts += [element("p", element("strong", "What holds instead. "), _holds(audit))]
+    if audit.weak_noise is not None:
+        weak = audit.weak_noise
+        atom = "Every atom" if weak.atom is None else atom_text(weak.atom)
+        told = f"{atom}: {weak.in_words()}."
+        parts += [element("p", element("strong", "Weak noise. "), told)]
+    return parts
+
+
+def _holds(audit: Audit) -> Html:
+    """What holds at the claimed delta."""
+    found, limit = audit.satisfied_eps, audit.limit
+    assert limit is not None
     if found is not None:
-        holds = join(
-            [
-                "At this δ it satisfies ε = ",
-                number(found.upper, 5, "upper"),
-                ", and no ε below ",
-                number(found.lower, 5, "lower"),
-                ".",
-            ]
-        )
-    return [
-        element("p", element("strong", "Witness. "), words),
-        element("p", element("strong", "What holds instead. "), holds),
-    ]
+        high, low = number(found.upper, 5, "upper"), number(found.lower, 5, "lower")
+        return join(["At this δ it satisfies ε = ", high, ", and no ε below ", low, "."])
+    bounds = join([number(limit.lower, 5, "lower"), " and ", number(limit.upper, 5, "upper")])
+    if limit.lower > audit.claim.delta:
+        what = "No ε holds at this δ: as ε grows without bound, δ falls to a limit between "
+    elif audit.searched:
+        what = "No ε was found that holds at this δ. As ε grows without bound, δ falls to between "
+    else:
+        return join(["The search for the ε that does hold at this δ ran out of time."])
+    what_it_is = ", the probability of messages that the other input cannot produce."
+    return join([what, bounds, what_it_is])
 
 
 def problem_section(audit: Audit, document: Document) -> Html:
@@ -265,21 +307,25 @@ def proof_section(audit: Audit) -> Html:
     return section("proof", "How it was proved", element("p", what), facts(rows), covered)
 
 
-def file_section(document: Document, *, signature: str | None, software: Mapping[str, str]) -> Html:
+def file_section(
+    document: Document, file: AuditedFile, *, rejected: bool, software: Mapping[str, str]
+) -> Html:
     """The identity of the file, and its own statements on how it was made."""
     audited = ", ".join(f"{name} {version}" for name, version in software.items())
-    signed = "not checked" if signature is None else untrusted(signature)
-    rows: list[Fact] = [("Signature", signed)]
+    signed = "not checked" if file.signature is None else untrusted(file.signature)
+    rows: list[Fact] = [("SHA-256, bytes", element("code", file.sha256)), ("Signature", signed)]
     parts: list[Html] = []
-    if isinstance(document, ParameterFile):
-        rows = [("SHA-256", element("code", document.sha256)), *rows]
+    if rejected:
+        rows += [("Statements", "what the file says about how it was made is not repeated here")]
+    elif isinstance(document, ParameterFile):
+        rows = [("SHA-256, content", element("code", document.sha256)), *rows]
         rows += [("Format", element("code", document.format)), *_certificate(document)]
         made = document.provenance
         rows += [("Made by", element("code", untrusted(f"{made.tool} {made.version}")))]
         rows += [("Seed", f"{made.seed:,}" if made.seed is not None else "none")]
         parts = [_settings(made.settings)] if made.settings else []
     else:
-        rows += [("Format", "a bare configuration: no hash, no certificate, no provenance")]
+        rows += [("Format", "a bare configuration: no certificate, no provenance")]
     rows += [("Audited with", audited)]
     return section("file", "The file", facts(rows), *parts)
 

@@ -113,10 +113,19 @@ def audit(
                 progress=say,
             )
         if report is not None:
+            from datetime import UTC, datetime
+
             from paramsearch.report.page import write
+            from paramsearch.report.sections import AuditedFile
 
             say("writing the report")
-            write(report, found, readable, source=file.name, signature=signed, progress=say)
+            audited = AuditedFile(
+                source=file.name,
+                sha256=source.sha256,
+                audited_on=datetime.now(UTC).date(),
+                signature=signed,
+            )
+            write(report, found, readable, audited, progress=say)
     answer = Answer(
         found=found,
         document=readable,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json
 from paramsearch.parameters.words import file_claim_in_words
 from paramsearch.report import page as report
+from paramsearch.report.sections import AuditedFile
 
 
 def bounds(small: Small, eps: float, releases: int) -> tuple[float, float, float, float]:
@@ -309,7 +311,8 @@ def test_the_report_says_what_is_covered(tmp_path: Path) -> None:
     for same in (False, True):
         found = audit(file, Claim.of(file, releases=2, same_change=same, delta=1e-5))
         page = tmp_path / f"{same}.html"
-        report.write(page, found, file, source="x.json")
+        source = AuditedFile(source="x.json", sha256="0" * 64, audited_on=date(2021, 7, 18))
+        report.write(page, found, file, source)
         pages[same] = page.read_text(encoding="utf-8")
     assert "over all sequences of changes" in pages[False]
     assert "however the user" in pages[False]

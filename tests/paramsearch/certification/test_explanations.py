@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from places import EXAMPLES
 from program import run
 
 from accounting import InvalidConfiguration, Proposal
 from paramsearch import Claim, RejectedFile, audit, certify, load, read_source, uncertified
 from paramsearch.certification import audit as auditor
+from paramsearch.cli.tables import audit_table
+from paramsearch.filling.worker import AuditJob, run_audit
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile, digest, dumps, from_json
+from paramsearch.tables.index import row_of
 from paramsearch.tables.lookup import shipped_folder
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
@@ -272,3 +276,21 @@ def test_what_a_rejected_file_makes_is_a_file_without_a_certificate(
     assert isinstance(document.remade, ParameterFile)
     assert document.remade.certificate is None
     assert document.remade.atoms == from_json(sealed, source="it").atoms
+
+
+def test_a_table_does_not_take_a_rejected_file_for_a_good_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "files/5-1-1e-06-0.9.json"
+    data = changed(json.loads((shipped_folder() / name).read_text()), "error", "mse", to=1.0)
+    forged = from_json({**data, "sha256": digest(data)}, source="it")
+    row = row_of(forged, name=name)
+    assert row is not None
+    result = run_audit(AuditJob(row, dumps(forged), "fast"))
+    assert result.verdict == "rejected"
+    assert "error.mse = 1.0" in result.because
+    monkeypatch.setattr(audit_table, "_verdicts", lambda *_: iter([result]))
+    with pytest.raises(typer.Exit) as ended:
+        audit_table.audit_table(as_json=True)
+    assert ended.value.exit_code == 1
+    assert json.loads(capsys.readouterr().out)["verdicts"] == {"rejected": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -31,7 +32,7 @@ from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import claim_in_words
 from paramsearch.report import page as report
 from paramsearch.report.html import percent
-from paramsearch.report.sections import verdict_section
+from paramsearch.report.sections import AuditedFile, verdict_section
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
 SMALL = json.loads(EXAMPLE.read_text())
@@ -137,7 +138,8 @@ def test_the_report_says_what_was_proved_at_the_claimed_eps() -> None:
     assert dict(drawn)[found.claim.eps] == found.proof.enclosure
     for (_, before), (_, after) in zip(curve, drawn, strict=True):
         assert before.lower <= after.lower <= after.upper <= before.upper
-    html = report.render(found, file, source="x", signature=None, curve=curve, pairs=pairs)
+    source = AuditedFile(source="x", sha256="0" * 64, audited_on=date(2021, 7, 18))
+    html = report.render(found, file, source, curve=curve, pairs=pairs)
     at_eps = html.split("<tbody>")
     rows = [
         row

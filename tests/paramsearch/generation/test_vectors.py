@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ from paramsearch.parameters.assembly import rescaled
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile, digest, from_json
 from paramsearch.report import page as report
+from paramsearch.report.sections import AuditedFile
 
 NB = NegativeBinomial
 SMALL: dict[str, Any] = {
@@ -208,7 +210,8 @@ def test_a_violated_claim_names_the_move(tmp_path: Path) -> None:
     assert found.verdict == "violated"
     assert found.satisfied_eps is not None
     assert found.satisfied_eps.upper > 1.5
-    report.write(tmp_path / "page.html", found, proposal, source="x.json")
+    source = AuditedFile(source="x.json", sha256="0" * 64, audited_on=date(2021, 7, 18))
+    report.write(tmp_path / "page.html", found, proposal, source)
     text = (tmp_path / "page.html").read_text()
     assert "the value 2 of one coordinate becomes 2 of another" in text
     assert "vectors of dimension 7" in text

@@ -9,6 +9,7 @@ import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from functools import cache
 from itertools import pairwise
@@ -30,11 +31,13 @@ from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.claim import Claim
+from paramsearch.parameters.documents import RejectedFile
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.report import page as report
 from paramsearch.report.charts import LARGEST_MAP, block_maximum, block_size, pair_map
 from paramsearch.report.html import atom_text, label, number
 from paramsearch.report.noise import cost_section, noise_section
+from paramsearch.report.sections import AuditedFile
 
 SMALL = json.loads((ROOT / "tests/examples/sum_to_2.json").read_text())
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>window.pwned=1</script>\u202e\x07&lt;"
@@ -60,23 +63,29 @@ def disclosed() -> tuple[Proposal, Audit]:
 
 
 @cache
+def rejected() -> tuple[ParameterFile, Audit]:
+    file, _ = certified()
+    document = RejectedFile("it was changed after it was sealed", reassembled(file, None))
+    return reassembled(file, None), audit(document)
+
+
+def audited(source: str, signature: str | None = None) -> AuditedFile:
+    day = date(2021, 7, 18)
+    return AuditedFile(source=source, sha256="0f" * 32, audited_on=day, signature=signature)
+
+
+@cache
 def page(example: Callable[[], tuple[Any, Audit]], source: str = "/somewhere/sum.json") -> str:
     document, found = example()
-    return report.render(
-        found,
-        document,
-        source=source,
-        signature=None,
-        curve=report.curve(found),
-        pairs=report.pair_bounds(found),
-    )
+    curve, pairs = report.curve(found), report.pair_bounds(found)
+    return report.render(found, document, audited(source), curve=curve, pairs=pairs)
 
 
 def bare(found: Audit, document: ParameterFile | Proposal, source: str = "x.json") -> str:
-    return report.render(found, document, source=source, signature=None, curve=None, pairs=None)
+    return report.render(found, document, audited(source), curve=None, pairs=None)
 
 
-@pytest.mark.parametrize("example", [certified, violated, disclosed])
+@pytest.mark.parametrize("example", [certified, violated, disclosed, rejected])
 def test_the_page_is_whole_and_needs_nothing_from_outside(
     example: Callable[[], tuple[Any, Audit]],
 ) -> None:
@@ -109,6 +118,90 @@ def test_a_certified_file() -> None:
     assert f"{found.proof.precision} bits" in text
     assert "familyby hand" in text
     assert "Witness" not in text
+
+
+def test_the_file_and_the_day_are_named() -> None:
+    for example in (certified, violated, rejected):
+        html, text = page(example), words(page(example))
+        assert '<time datetime="2021-07-18">18 July 2021</time>' in html
+        assert "SHA-256 of the file: " + "0f" * 32 in text
+        assert "SHA-256, bytes" + "0f" * 32 in text
+
+
+def test_a_page_for_readers_who_are_no_specialists() -> None:
+    text = words(page(certified))
+    # e = 2.71828...: the number of the text is a bound
+    assert "is then at most 2.719 times what it was, plus at most 1.582 × 10−7." in text
+    assert "holds only if all 100,000 users add their noise" in text
+    assert "Whether it meets a legal requirement is for others to judge." in text
+    assert "proved not to hold" in words(page(violated))
+    for term in ("ε (epsilon)", "δ (delta)", "Noise", "Atom", "Shuffler", "SHA-256", "RMSE"):
+        assert f"{term}" in text.split("Glossary")[1]
+    file, _ = certified()
+    fewer = audit(file, Claim.of(file, honest=0.75), tier="fast")
+    assert "the case that at least 75 % of the users add their noise" in words(bare(fewer, file))
+    assert "neither prove nor refute" in words(bare(fewer, file))
+    several = audit(file, Claim.of(file, releases=2, eps=3.0), tier="fast")
+    assert "a person’s values in all releases together by any other" in words(bare(several, file))
+    assert "data is used 2 times, no more" in words(bare(several, file))
+
+
+def test_a_rejected_file_is_never_called_certified() -> None:
+    file, found = rejected()
+    assert (found.verdict, found.noise_verdict) == ("rejected", "certified")
+    html, text = page(rejected), words(page(rejected))
+    assert "<title>Rejected: sum.json</title>" in html
+    assert "It was changed after it was sealed." in text
+    assert "by itself, it meets the claim; the file is rejected all the same" in text
+    assert "must not be used" in text
+    assert file.sha256 not in text  # of what was made from its noise
+    assert "The claim is proved" not in text.split("Glossary")[0]
+
+
+@pytest.mark.parametrize("length", [150, 500, 1500])
+def test_a_reason_is_not_cut(length: int) -> None:
+    file, found = certified()
+    reason = ("the bounds contain what was claimed " * 100)[:length] + " and this is its end"
+    text = words(bare(replace(found, verdict="undecided", reason=reason), file))
+    assert "and this is its end." in text
+    endless = replace(found, verdict="undecided", reason="x" * 100_000)
+    assert "x" * 3000 not in bare(endless, file)
+    assert "…." not in bare(endless, file)
+
+
+@pytest.mark.parametrize("inputs", [3, 11, 21, 32, 51, 64, 101])
+def test_neighbors_in_the_map_share_their_edges(inputs: int) -> None:
+    """A gap of a hundredth shows as a line of the page's color at some sizes of the page."""
+    bounds = 10 ** np.random.default_rng(inputs).uniform(-9, -6, (inputs, inputs))
+    np.fill_diagonal(bounds, math.nan)
+    drawing = ET.fromstring(pair_map(bounds, worst=None))
+    cells = []
+    for rect in drawing.iter("rect"):
+        if rect.find("title") is not None:
+            x, y, width, height = (
+                Decimal(rect.attrib[name]) for name in ("x", "y", "width", "height")
+            )
+            cells.append((x, y, x + width, y + height))
+    for path in drawing.iter("path"):
+        for left, top, right, bottom in re.findall(
+            r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)", path.attrib["d"]
+        ):
+            cells.append((Decimal(left), Decimal(top), Decimal(right), Decimal(bottom)))
+    assert cells
+    for value in (edge for cell in cells for edge in cell):
+        assert value * 8 == int(value * 8)  # exact in the arithmetic of a browser
+    count = math.ceil(inputs / block_size(inputs))
+    for first, last in ((0, 2), (1, 3)):
+        edges = {cell[end] for cell in cells for end in (first, last)}
+        assert len(edges) == count + 1  # one between any two neighbors
+
+
+def test_a_limit_above_the_claim_is_said() -> None:
+    little = [{**entry, "r": 0.5, "p": 0.5} for entry in SMALL["atoms"]]
+    proposal = Proposal.of({**SMALL, "atoms": little})
+    text = words(bare(audit(proposal), proposal))
+    assert "No ε holds at this δ: as ε grows without bound, δ falls to a limit between" in text
+    assert "Weak noise. {2, −1 × 2}: 25 % of the messages; about 1,500 times as much" in text
 
 
 def test_a_violation_comes_with_its_witness() -> None:
@@ -182,9 +275,8 @@ def hostile() -> tuple[ParameterFile, Audit]:
 
 def test_a_hostile_file_cannot_inject_markup() -> None:
     document, found = hostile()
-    html = report.render(
-        found, document, source=f"folder/{HOSTILE}", signature=HOSTILE, curve=None, pairs=None
-    )
+    file = audited(f"folder/{HOSTILE}", HOSTILE)
+    html = report.render(found, document, file, curve=None, pairs=None)
     clean = {element.tag for element in body(page(certified)).iter()}
     for element in body(html).iter():
         assert element.tag in clean
@@ -202,9 +294,8 @@ def test_write_is_atomic_and_names_only_the_file(tmp_path: Path) -> None:
     file, found = certified()
     target = tmp_path / "report.html"
     seen: list[str] = []
-    report.write(
-        target, found, file, source=str(tmp_path / "s.json"), signature="good", progress=seen.append
-    )
+    source = audited(str(tmp_path / "s.json"), "good")
+    report.write(target, found, file, source, progress=seen.append)
     html = target.read_text("utf-8")
     assert str(tmp_path) not in html
     assert "Signaturegood" in words(html)
@@ -320,7 +411,7 @@ def test_the_style_sheet_is_shipped_and_legible() -> None:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 360], ids=["desktop", "phone"])
 def test_in_a_browser(browser: Chromium, tmp_path: Path, width: int, dark: bool) -> None:
-    for example in (certified, violated, disclosed):
+    for example in (certified, violated, disclosed, rejected):
         path = tmp_path / "report.html"
         path.write_text(page(example), "utf-8")
         browser.open(path, width=width, dark=dark)
