@@ -78,7 +78,7 @@ def pareto(
     interrupted = False
     for i, point in enumerate(points):
         try:
-            with progress(f"point {i + 1} of {len(points)}, {_in_words(point)}") as say:
+            with progress(f"point {i + 1} of {len(points)} ({_in_words(point)})") as say:
                 # the file of one point is a good start for the next
                 made = generate(point, resume=files[-1] if files else None, progress=say)
         except KeyboardInterrupt:
@@ -111,8 +111,8 @@ def pareto(
 
 def _in_words(point: Request) -> str:
     if point.max_error_ratio is not None:
-        return f"at most {point.max_error_ratio:g} times the central error"
-    return f"central fraction {point.central_fraction:g}"
+        return f"error ratio {point.max_error_ratio:g}"
+    return f"fraction {point.central_fraction:g}"
 
 
 def _name(point: Request) -> str:
