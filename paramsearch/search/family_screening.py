@@ -224,7 +224,7 @@ class FamilyScreening:
             for entry in in_threads(improved, drawn):
                 if entry is not None:
                     self._keep(entry)
-            self._report(f"change {done + len(drawn):,} of {changes:,}", self.best[0])
+            self._report(f"change {done + len(drawn):,}/{changes:,}", self.best[0])
 
     def _random_change(self, best: list[Screened]) -> tuple[Screened, FamilyDraft]:
         """One of the best families, and its draft after one or two random moves."""

@@ -166,7 +166,7 @@ class Search:
         """
         changes = changes_at(self.target.problem.max_value, self.budget.tries)
         in_round = math.ceil(changes / effort.rounds)
-        self.screening.stage = f"stage 1, round 1 of {effort.rounds}"
+        self.screening.stage = f"stage 1, round 1/{effort.rounds}"
         families = self.screening.run(drafts, in_round, until=self._screening_until(0, effort))
         if not self.budget.spent(_SCREENING_UNTIL):
             families[0] = families[0].exact()
@@ -177,7 +177,7 @@ class Search:
             if self.best is None or self.budget.spent(_STAGE_2_UNTIL):
                 break
             learned = evidence_of(self.best.solution)
-            self.screening.stage = f"stage 1, round {number + 1} of {effort.rounds}"
+            self.screening.stage = f"stage 1, round {number + 1}/{effort.rounds}"
             self.screening.recalibrate(self.screening.calibration.learned(learned), self._tail())
             self.screening.change_randomly(in_round, until=self._screening_until(number, effort))
             known = {candidate.draft.key for candidate in found}
