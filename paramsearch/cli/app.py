@@ -14,7 +14,7 @@ import typer
 from accounting.base.errors import AccountingError, Undecided, Violated
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
-from paramsearch.cli.output import answered, ignore_stdout, print_json, write
+from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
 from paramsearch.cli.proving import audit, certify, profile, rescale, schema, sign
 from paramsearch.cli.running import analyze, randomize, simulate
 from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
@@ -141,8 +141,7 @@ def _fail(
     cause_in_words = _as_typed(" ".join(str(cause).split()))
     text = f"{kind}: {cause_in_words}".rstrip(": ")
     text = text if len(text) < _LONGEST_LINE else text[:_LONGEST_LINE] + "..."
-    with suppress(OSError):  # nobody reads it: the exit code must suffice
-        print(text, file=sys.stderr)
+    note(text)
     if "--json" in sys.argv[1:] and not answered():
         with suppress(OSError):
             message = cause_in_words or kind

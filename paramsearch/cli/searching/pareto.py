@@ -32,14 +32,16 @@ def pareto(
         list[float] | None,
         typer.Option(
             help="A point with this central fraction; may be repeated. [0.05 ... 0.99, if there is "
-            "no point with an error either]"
+            "no point with an error either]",
+            metavar="FRACTION",
         ),
     ] = None,
     max_error_ratio: Annotated[
         list[float] | None,
         typer.Option(
             help="A point with at most this error, in units of that of the central mechanism, such "
-            "as 1.5; may be repeated, and may be combined with --fraction."
+            "as 1.5; may be repeated, and may be combined with --fraction.",
+            metavar="RATIO",
         ),
     ] = None,
     tries: Annotated[int, typer.Option(help="Number of families to try for each point.")] = 20,
