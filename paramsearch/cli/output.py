@@ -32,7 +32,7 @@ _GAP = 2
 _NARROWEST = 12
 """Narrowest column of texts on a small terminal."""
 _NO_BREAK = "\N{NO-BREAK SPACE}"
-_COMMAND = re.compile(r"paramsearch [a-z-]+( --?[a-z][a-z-]*( [^\s;,-][^\s;,]*)?)+")
+COMMAND = re.compile(r"paramsearch [a-z-]+( --?[a-z][a-z-]*( [^\s;,-][^\s;,]*)?)+")
 """A command with options, in a text."""
 _answered = False
 """Whether an answer was printed."""
@@ -69,7 +69,7 @@ def wrapped(text: str, width: int) -> list[str]:
     Words are not broken, and neither are commands: a terminal breaks what is too long for a line
     without spoiling its copies.
     """
-    whole = _COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), text)
+    whole = COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), text)
     lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_NO_BREAK, " ") for line in lines]
 

@@ -23,6 +23,7 @@ from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, load
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Objective, Request, error_ratio
+from paramsearch.search.central_noise import choices
 from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row
 
@@ -139,6 +140,22 @@ class Query(Problem):
         """Whether the file of a row has at least this privacy and at most this error."""
         return all(requirement.met_by(row) for requirement in self.requirements())
 
+    def request(self) -> Request:
+        """The request for a search with this error.
+
+        Raises:
+            InvalidParameter: If no search accepts the numbers.
+        """
+        return Request(
+            n=self.n,
+            eps=self.eps,
+            delta=self.delta,
+            max_value=self.max_value,
+            max_rmse=self.max_rmse,
+            max_error_ratio=self.max_error_ratio,
+            objective=self.objective,
+        )
+
     def command(self, central_fraction: float = DEFAULT_CENTRAL_FRACTION) -> str | None:
         """The command that makes a file for exactly this problem.
 
@@ -146,10 +163,10 @@ class Query(Problem):
             central_fraction: What the command allows as error if the query does not say.
 
         Returns:
-            The command without an output file; None if no search accepts the numbers.
+            The command without an output file; None if ``generate`` refuses it.
         """
         try:
-            Request(n=self.n, eps=self.eps, delta=self.delta, max_value=self.max_value)
+            choices(self.request())
         except InvalidParameter:
             return None
         error = f"--central-fraction {exactly(central_fraction)}"
@@ -292,11 +309,9 @@ class Table:
         for requirement in query.requirements():
             left = [row for row in rows if requirement.met_by(row)]
             if not left:
-                command = query.command()
-                remedy = "" if command is None else f"; make one: {command} -o FILE"
                 raise InvalidParameter(
                     f"{requirement.asked}: no file in the table serves; the {requirement.extreme} "
-                    f"among the remaining files is {requirement.best(rows):g}{remedy}"
+                    f"among the remaining files is {requirement.best(rows):g}; {_remedy(query)}"
                 )
             rows = left
         return rows
@@ -353,6 +368,15 @@ class Table:
                 f"{path} has been altered: it does not satisfy its index entry"
             )
         return file
+
+
+def _remedy(query: Query) -> str:
+    """The command that makes a file, or why there is none."""
+    try:
+        choices(query.request())
+    except InvalidParameter as error:
+        return f"no search makes one: {error}"
+    return f"make one: {query.command()} -o FILE"
 
 
 def _less_and_less_error(rows: Sequence[Row], error: float) -> tuple[Row, ...]:

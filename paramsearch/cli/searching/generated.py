@@ -45,7 +45,8 @@ def generate_and_deliver(
         made = generate(request, resume=start, progress=say)
         if start is not None and _as_good(start, made.file):
             made = _proved(start, made, request.tier, say)
-    about = facts(made, output, time.monotonic() - begun, _paper_for_vectors(made.file))
+    seconds = time.monotonic() - begun
+    about = facts(made, output, seconds, _paper_for_vectors(made.file), resumable=True)
     deliver(made, output, about, as_json=as_json)
 
 
@@ -123,7 +124,7 @@ def _resumable(path: Path, request: Request) -> ParameterFile:
         if known != asked:
             raise InvalidParameter(
                 f"--resume: {path} has {name} = {known}, not {asked}; give the options it was made "
-                "with, or another --output"
+                "with, or another --output without --resume"
             )
     return file
 
@@ -152,9 +153,15 @@ def _proved(old: ParameterFile, made: Generated, tier: Tier, say: Progress) -> G
 
 
 def facts(
-    made: Generated, output: Path | None, seconds: float, beside: Iterable[Fact] = ()
+    made: Generated,
+    output: Path | None,
+    seconds: float,
+    beside: Iterable[Fact] = (),
+    *,
+    resumable: bool = False,
 ) -> Iterator[Fact]:
-    """The result in words, with what else there is to say of it."""
+    """The result in words, with what else there is to say of it; ``resumable`` says whether the
+    command has --resume."""
     from paramsearch.parameters.words import error_of, file_claim_in_words
 
     file = made.file
@@ -198,7 +205,8 @@ def facts(
     if made.kept:
         yield "note", "nothing cheaper was found; the file is unchanged", "yellow"
     if made.interrupted:
-        yield "note", "interrupted: this is the best so far; --resume continues from it", "yellow"
+        more = "; --resume continues from it" if resumable else ""
+        yield "note", f"interrupted: this is the best so far{more}", "yellow"
     elif made.cut_short:
         yield "note", "the budget ended the search; a larger one may give a cheaper file", "yellow"
     yield "time", f"{seconds:.1f} s"
