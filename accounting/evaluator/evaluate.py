@@ -86,10 +86,7 @@ def evaluate(
         coarse = coarse_estimate(part, wanted)
         largest = _largest_grid(part)
         plan = choose_plan(coarse.moments, coarse.saddle, wanted, largest)
-        progress(
-            f"{len(left):,} pairs, {part.factor_count:,} factors, grid of {plan.size:,} points "
-            f"{plan.step:.3g} apart, tilt {plan.tilt:.4g}"
-        )
+        progress(f"bounding {len(left):,} pairs on a grid of {plan.size:,} points")
         found = evaluate_on_grid(part, coarse.tables, plan)
         if 0 < found.estimate < _FAR_SMALLER * wanted.expected(coarse.saddle):
             # the window was chosen for a larger divergence

@@ -34,8 +34,12 @@ def _run_all(indices: Sequence[int]) -> list[Any]:
     return [_task(index) for index in indices]
 
 
-def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """``task`` of every item, in order.
+def in_processes(
+    task: Callable[[Item], Result],
+    items: Sequence[Item],
+    report: Callable[[int], None] = lambda _: None,
+) -> list[Result]:
+    """``task`` of every item, in order; ``report`` is called now and then with how many are done.
 
     The first items run in this process, which is enough for quick ones.  Workers are forked, so
     they see the task, the items and everything these refer to without copying; results are
@@ -50,6 +54,7 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
         if time.monotonic() > until and len(items) > len(first) + 1:
             break
         first.append(task(item))
+        report(len(first))
     rest = range(len(first), len(items))
     if not rest:
         return first
@@ -61,8 +66,12 @@ def in_processes(task: Callable[[Item], Result], items: Sequence[Item]) -> list[
         with ProcessPoolExecutor(workers, context, initializer=_ignore_interrupts) as pool:
             begins = range(0, len(rest), chunk)
             futures = [pool.submit(_run_all, rest[i : i + chunk]) for i in begins]
+            found = first
             try:
-                return [*first, *(result for future in futures for result in future.result())]
+                for future in futures:
+                    found += future.result()
+                    report(len(found))
+                return found
             except BaseException:
                 # no future is canceled: that would make the pool's own thread fail with a traceback
                 for child in set(multiprocessing.active_children()) - others:

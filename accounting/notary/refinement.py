@@ -149,9 +149,14 @@ class SameChangeRefinement(_Refinement):
     ) -> list[ShiftedChange]:
         """Compute bounds on one grid; return the changes that could still be the worst."""
         goal, bounds = self.goal, self.bounds
-        goal.progress(f"{len(pending):,} of {len(upper):,} pairs, grid {float(grid.h.mid()):.3g}")
+        where = f"of {len(pending):,} pairs bounded on a grid of {float(grid.h.mid()):.3g}"
+        goal.progress(f"0 {where}")
         grid.prepare(pending, goal.deadline)
-        found = in_processes(lambda shifted: self._upper(grid, shifted), pending)
+        found = in_processes(
+            lambda shifted: self._upper(grid, shifted),
+            pending,
+            lambda done: goal.progress(f"{done:,} {where}"),
+        )
         for shifted, bound in zip(pending, found, strict=True):
             upper[shifted.change] = min(upper[shifted.change], bound)
         bounds.upper = max(upper.values())

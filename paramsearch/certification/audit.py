@@ -294,6 +294,8 @@ def _remedy(claim: Claim, gap: float, *, late: bool) -> str:
             "the lower one is of a fixed sequence of changes, which an adaptive one may exceed a "
             "little; claim a delta above or below both"
         )
+    if gap <= SMALLEST_GAP:
+        return "no smaller gap can be asked for; claim a delta above or below both"
     return f"a --gap below {gap:g} may decide it"
 
 

@@ -14,7 +14,7 @@ import typer
 from accounting.base.errors import AccountingError, Undecided, Violated
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
-from paramsearch.cli.output import answered, ignore_stdout, print_json, write
+from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
 from paramsearch.cli.proving import audit, certify, profile, rescale, schema, sign
 from paramsearch.cli.running import analyze, randomize, simulate
 from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
@@ -118,7 +118,7 @@ def _failure(error: Exception) -> ExitCode:
     if isinstance(error, AccountingError):
         return _fail("error", error)
     if isinstance(error, MemoryError):
-        return _fail("error", "out of memory; ask for a wider --gap or a smaller problem")
+        return _fail("error", "out of memory; ask for a smaller problem, or for a wider --gap")
     if isinstance(error, OSError):
         return _fail("error", f"{error.filename or 'input or output'}: {error.strerror}")
     if hasattr(error, "format_message"):  # of Typer's own copy of click, or of click
@@ -138,17 +138,35 @@ def _fail(
 
     ``name`` is the kind of error in that object, by default the type of the ``cause``.
     """
-    cause_in_words = _as_typed(" ".join(str(cause).split()))
+    cause_in_words = _without_dead_ends(_as_typed(" ".join(str(cause).split())))
     text = f"{kind}: {cause_in_words}".rstrip(": ")
     text = text if len(text) < _LONGEST_LINE else text[:_LONGEST_LINE] + "..."
-    with suppress(OSError):  # nobody reads it: the exit code must suffice
-        print(text, file=sys.stderr)
+    note(text)
     if "--json" in sys.argv[1:] and not answered():
         with suppress(OSError):
             message = cause_in_words or kind
             name = name or (type(cause).__name__ if isinstance(cause, Exception) else kind)
             print_json({"error": {"kind": name, "message": message, "exit_code": int(code)}})
     return code
+
+
+def _without_dead_ends(text: str) -> str:
+    """The text of an error; if it advises an option that this command does not have, with a remark
+    that says so."""
+    from paramsearch.cli.output import COMMAND
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # it is a group
+    asked = next((word for word in sys.argv[1:] if word in commands), None)
+    if asked is None:
+        return text
+    known = {option for parameter in commands[asked].params for option in parameter.opts}
+    of_others = "|".join(map(re.escape, commands))
+    rest = re.sub(rf"`[^`]*`|({of_others}) --[a-z-]+", "", COMMAND.sub("", text))
+    advised = re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)
+    unknown = [option for option in dict.fromkeys(advised) if option not in known]
+    if not unknown or any(word.partition("=")[0] in unknown for word in sys.argv[1:]):
+        return text  # the error may be about the option itself
+    return f"{text} ({asked} has no {' and no '.join(unknown)})"
 
 
 def _as_typed(text: str) -> str:

@@ -7,13 +7,15 @@ of the command.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 from accounting.base.errors import InvalidParameter
@@ -29,6 +31,9 @@ _GAP = 2
 """Spaces between two columns of a table."""
 _NARROWEST = 12
 """Narrowest column of texts on a small terminal."""
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+COMMAND = re.compile(r"paramsearch [a-z-]+( --?[a-z][a-z-]*( [^\s;,-][^\s;,]*)?)+")
+"""A command with options, in a text."""
 _answered = False
 """Whether an answer was printed."""
 
@@ -54,8 +59,19 @@ def write_lines(lines: Iterable[str]) -> None:
 
     console = Console()
     for line in lines:
-        parts = wrap(line, console.width) if console.is_terminal else [line]
+        parts = wrapped(line, console.width) if console.is_terminal else [line]
         write("".join(f"{part}\n" for part in parts))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most this width.
+
+    Words are not broken, and neither are commands: a terminal breaks what is too long for a line
+    without spoiling its copies.
+    """
+    whole = COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), text)
+    lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def ignore_stdout() -> None:
@@ -69,22 +85,20 @@ def show(facts: Iterable[Fact]) -> None:
     Texts are shown as they are: brackets in a file's name are not markup.
     """
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console()
     rows = [tuple(fact) for fact in facts]
+    width = max(len(row[0]) for row in rows)
     if not console.is_terminal:
-        width = max(len(row[0]) for row in rows)
         write("".join(f"{row[0]:{width}}  {row[1]}\n" for row in rows))
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text, *style in rows:
-        table.add_row(label, Text(text, style=style[0] if style else ""))
     with console.capture() as captured:
-        console.print(table)
+        for label, text, *style in rows:
+            for i, line in enumerate(wrapped(text, console.width - width - _GAP)):
+                shown = Text(line, style=style[0] if style else "")
+                before = Text(f"{label if i == 0 else '':{width + _GAP}}", style="bold")
+                console.print(before + shown, soft_wrap=True)
     write(captured.get())  # in one piece: rich does not expect a closed pipe
 
 
@@ -125,7 +139,7 @@ class TextTable:
         if self.room is None:
             cells = [[cell] for cell in row]
         else:
-            cells = [wrap(text, width) for text, width in zip(row, self.widths, strict=True)]
+            cells = [wrapped(text, width) for text, width in zip(row, self.widths, strict=True)]
         lines = []
         last = len(row) - 1
         for parts in zip_longest(*cells, fillvalue=""):
@@ -190,6 +204,8 @@ def elapsed(seconds: float) -> str:
 def note(text: str) -> None:
     """One line on stderr that stays, also where that is not a terminal."""
     with suppress(OSError):  # a closed stderr is no reason to stop
+        if sys.stderr.isatty():
+            text = "\n".join(wrapped(text, shutil.get_terminal_size().columns))
         print(text, file=sys.stderr, flush=True)
 
 

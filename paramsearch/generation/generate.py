@@ -147,7 +147,7 @@ def _generate(
         else:
             best = search.run(start, drafts)
         if not budget.spent():
-            progress("the last steps")
+            progress(f"the last steps, best {search.best_in_words()}")
             best = polished(best)
     except KeyboardInterrupt:
         if search.best is None:
@@ -246,7 +246,12 @@ def _finished(
     request = replace(request, settings=settings)
     progress(f"certifying, about {plan.proof_seconds:,.0f} s")
     try:
-        file, x = finish(best.model, best.solution.x, request, progress=progress)
+        file, x = finish(
+            best.model,
+            best.solution.x,
+            request,
+            progress=lambda text: progress(f"certifying: {text}"),
+        )
     except InvalidParameter as error:
         raise Undecided(
             f"the search ended outside the range of the evaluators ({error}); take a larger eps or "

@@ -134,5 +134,7 @@ def _count_proven(
             else:
                 saved = model.size[atom] * np.exp(x[0, atom]) * _STEP
                 saving = max(saving, float(saved / model.messages(x)))
-        progress(f"{proven:,} of {begin + len(some):,} moves are proven not to help")
+        tried = begin + len(some)
+        others = f", {tried - proven:,} undecided" if tried > proven else ""
+        progress(f"checking optimality {tried:,}/{len(moves):,}{others}")
     return LocalOptimality(len(moves), proven, saving)

@@ -84,6 +84,7 @@ class FamilyScreening:
         budget: When to stop; random changes end at ``until`` of its seconds.
         rng: The source of random changes.
         progress: Called with one line of text now and then.
+        stage: What reports call this search.
         screened: Number of families whose program was solved or bounded so far.
         pool: The families that are kept, by their hubs.
         tail: What corrects the values of the program.
@@ -95,6 +96,7 @@ class FamilyScreening:
     budget: Budget
     rng: random.Random
     progress: Progress = silent
+    stage: str = "stage 1"
     screened: int = 0
     pool: dict[tuple[tuple[int, Parts], ...], Screened] | None = None
     tail: TailCorrection | None = None
@@ -115,11 +117,11 @@ class FamilyScreening:
         found = in_threads(self.solve, [*starts, *self._starts(until)])
         found.sort(key=lambda entry: entry.price)
         good = found[: _improved_starts(self.target.problem.max_value)]
+        self._report(f"improving {len(good)} of {len(found)} starts", found[0])
         found = in_threads(lambda entry: self.improved(entry, until=until), good)
         self.tail = TailCorrection(min(found, key=lambda entry: entry.value).concentration)
         for entry in found:
             self._keep(replace(entry, tail=self.tail))
-        self._report()
         self.change_randomly(changes, until=until)
         return self.best
 
@@ -150,6 +152,7 @@ class FamilyScreening:
                 self.budget,
                 self.rng,
                 self.progress,
+                f"{self.stage}, at max_value {smaller:,}",
             )
             found = at_smaller.run([], changes_at(smaller, self.budget.tries), until=until / 2)
             self.screened += at_smaller.screened
@@ -231,10 +234,10 @@ class FamilyScreening:
                 return
             best = self.best[:_NEAR_BEST]
             drawn = [self._random_change(best) for _ in range(min(at_once, changes - done))]
-            better = [entry for entry in in_threads(improved, drawn) if entry is not None]
-            kept = [self._keep(entry) for entry in better]
-            if any(kept):
-                self._report()
+            for entry in in_threads(improved, drawn):
+                if entry is not None:
+                    self._keep(entry)
+            self._report(f"change {done + len(drawn):,}/{changes:,}", self.best[0])
 
     def _random_change(self, best: list[Screened]) -> tuple[Screened, FamilyDraft]:
         """One of the best families, and its draft after one or two random moves."""
@@ -257,27 +260,19 @@ class FamilyScreening:
         with self.lock:
             self.screened += 1
 
-    def _keep(self, entry: Screened) -> bool:
-        """Add a family to the pool; returns whether it is the best so far."""
+    def _keep(self, entry: Screened) -> None:
+        """Add a family to the pool."""
         assert self.pool is not None
         known = self.pool.get(entry.shape)
-        is_best = not self.pool or entry.price < min(other.price for other in self.pool.values())
         if known is None or entry.price < known.price:
             self.pool[entry.shape] = entry
         if len(self.pool) > _POOL:
             worst = max(self.pool.values(), key=lambda other: other.price)
             del self.pool[worst.shape]
-        return is_best
 
-    def _report(self) -> None:
-        best = self.best[0]
-        hubs = sorted((value for value, _ in best.shape), reverse=True)
-        shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
-        family = f"hubs {shown}" if hubs else "ones"
-        self.progress(
-            f"stage 1 at max_value {self.target.problem.max_value}: about {best.messages:,.0f} "
-            f"messages after {self.screened:,} families, {family}"
-        )
+    def _report(self, what: str, best: Screened) -> None:
+        messages = best.messages * self.target.problem.dimension
+        self.progress(f"{self.stage}, {what}, about {messages:,.0f} messages")
 
 
 def _evenly_spaced(top: int) -> list[FamilyDraft]:

@@ -114,6 +114,7 @@ class Search:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.lock = RLock()  # held while threads change the best candidate, or report it
+        self.passed = self.planned = 0  # families that stage 1 passed on, so far and in all rounds
         self.screening = FamilyScreening(
             self.target,
             Calibration.typical(self.target),
@@ -168,19 +169,18 @@ class Search:
         """
         changes = changes_at(self.target.problem.max_value, self.budget.tries)
         in_round = math.ceil(changes / effort.rounds)
+        self.screening.stage = f"stage 1, round 1/{effort.rounds}"
         families = self.screening.run(drafts, in_round, until=self._screening_until(0, effort))
         if not self.budget.spent(_SCREENING_UNTIL):
             families[0] = families[0].exact()
         self.stage_1 = families[0]
-        self.progress(
-            f"stage 1: {self.screening.screened:,} families, the best with about "
-            f"{self.stage_1.messages:,.0f} messages (gap {self.stage_1.solution.gap:.0e})"
-        )
+        self.planned = effort.rounds * min(len(families), effort.families)
         found = self._solve_all(families[: effort.families])
         for number in range(1, effort.rounds):
             if self.best is None or self.budget.spent(_STAGE_2_UNTIL):
                 break
             learned = evidence_of(self.best.solution)
+            self.screening.stage = f"stage 1, round {number + 1}/{effort.rounds}"
             self.screening.recalibrate(self.screening.calibration.learned(learned), self._tail())
             self.screening.change_randomly(in_round, until=self._screening_until(number, effort))
             known = {candidate.draft.key for candidate in found}
@@ -227,7 +227,9 @@ class Search:
             candidate = self.solve_screened(entry, near)
         except TooLarge:
             return None
-        self.report("stage 2")
+        with self.lock:
+            self.passed += 1
+            self.report(f"stage 2, family {self.passed} of {self.planned}")
         return candidate
 
     def refine(self, start: Start) -> Candidate:
@@ -291,15 +293,16 @@ class Search:
                 self.best = candidate
         return candidate
 
-    def report(self, stage: str) -> None:
-        """Report the best candidate as one line of progress."""
-        if self.best is None:
-            return
-        hubs = sorted((value for value in self.best.draft.parts if value < 0), reverse=True)
-        shown = ", ".join(map(str, hubs[:6])) + (", ..." if len(hubs) > 6 else "")
-        family = f"hubs {shown}" if hubs else "ones"
+    def best_in_words(self) -> str:
+        """The cost of the best candidate."""
+        assert self.best is not None
         messages = self.best.solution.messages * self.target.problem.dimension
-        self.progress(f"{stage}: {messages:,.0f} messages, {family}")
+        return f"{messages:,.0f} messages"
+
+    def report(self, where: str) -> None:
+        """Report where the search is, and its best candidate, as one line of progress."""
+        if self.best is not None:
+            self.progress(f"{where}, best {self.best_in_words()}")
 
     def improve_atoms(
         self, candidate: Candidate, *, until: float = _ATOMS_UNTIL, patience: int = _PATIENCE
@@ -324,7 +327,7 @@ class Search:
             return None
         if candidate.price >= best.price * (1 - _WORTHWHILE_GAIN):
             return None
-        self.report("atoms")
+        self.report("stage 2, changing single atoms")
         return candidate
 
     def change_randomly(self, candidates: list[Candidate], changes: int) -> None:
@@ -356,7 +359,7 @@ class Search:
             found = in_threads(lambda change: self._changed(*change), promising)
             better = [candidate for candidate in found if candidate is not None]
             good = sorted([*good, *better], key=lambda other: other.price)[: len(candidates)]
-            self.report("random changes")
+            self.report(f"stage 2, random change {min(done + _AT_ONCE, changes)} of {changes}")
 
     def _screened_change(self, base: Screened, draft: FamilyDraft) -> Screened | None:
         """The family of ``draft``, improved by stage 1, if it is about as good."""

@@ -157,7 +157,7 @@ class Query(Problem):
             central_fraction: What the command allows as error if the query does not say.
 
         Returns:
-            The command without an output file; None if no search accepts the numbers.
+            The command without an output file; None if ``generate`` refuses it.
         """
         try:
             self.request()

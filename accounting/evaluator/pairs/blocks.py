@@ -350,10 +350,7 @@ def group_upper(
         part = group if len(left) == len(group.pairs) else group.restricted(left)
         sample = np.sort(_largest(urgent[left], _SAMPLE))
         work = _prepared(part, sample, eps, level)
-        progress(
-            f"{len(left):,} pairs, {len(part.plain):,} plain factors, grid of {work.plan.size:,} "
-            f"points {work.plan.step:.3g} apart, tilt {work.plan.tilt:.4g}"
-        )
+        progress(f"bounding {len(left):,} pairs on a grid of {work.plan.size:,} points")
         for rows in part.blocks():
             check_time()
             places = left[rows]

@@ -128,7 +128,7 @@ def file_to_resume(path: Path | None, request: Request | RealRequest) -> Paramet
         if known != asked:
             raise InvalidParameter(
                 f"--resume: {path} has {name} = {known}, not {asked}; give the options it was made "
-                "with, or another --output"
+                "with, or another --output without --resume"
             )
     return file
 

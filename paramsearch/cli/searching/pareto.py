@@ -32,14 +32,16 @@ def pareto(
         list[float] | None,
         typer.Option(
             help="A point with this central fraction; may be repeated. [0.05 ... 0.99, if there is "
-            "no point with an error either]"
+            "no point with an error either]",
+            metavar="FRACTION",
         ),
     ] = None,
     max_error_ratio: Annotated[
         list[float] | None,
         typer.Option(
             help="A point with at most this error, in units of that of the central mechanism, such "
-            "as 1.5; may be repeated, and may be combined with --fraction."
+            "as 1.5; may be repeated, and may be combined with --fraction.",
+            metavar="RATIO",
         ),
     ] = None,
     tries: Annotated[int, typer.Option(help="Number of families to try for each point.")] = 20,
@@ -78,7 +80,7 @@ def pareto(
     interrupted = False
     for i, point in enumerate(points):
         try:
-            with progress(f"point {i + 1} of {len(points)}, {_in_words(point)}") as say:
+            with progress(f"point {i + 1} of {len(points)} ({_in_words(point)})") as say:
                 # the file of one point is a good start for the next
                 made = generate(point, resume=files[-1] if files else None, progress=say)
         except KeyboardInterrupt:
@@ -111,8 +113,8 @@ def pareto(
 
 def _in_words(point: Request) -> str:
     if point.max_error_ratio is not None:
-        return f"at most {point.max_error_ratio:g} times the central error"
-    return f"central fraction {point.central_fraction:g}"
+        return f"error ratio {point.max_error_ratio:g}"
+    return f"fraction {point.central_fraction:g}"
 
 
 def _name(point: Request) -> str:

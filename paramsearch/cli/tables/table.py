@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -126,10 +127,10 @@ def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callabl
                 job,
                 completed=event.done + event.failed,
                 total=event.total,
-                description=f"{_left(event)}; {event.task.cell.name}: {event.note:.60}",
+                description=f"{_left(event)}; {event.task.cell.name}: {shorten(event.note, 60)}",
             )
 
-        yield report, bar.console.print
+        yield report, lambda text: bar.console.print(text, markup=False, highlight=False)
 
 
 def _line(event: Event) -> str:

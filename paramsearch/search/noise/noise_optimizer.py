@@ -230,7 +230,7 @@ class _Descent:
             ends = small_gains >= 2 or (small_gains > 0 and step.expected < 3 * tolerance)
             count = index + 1
             if self.model.large:
-                self.progress(f"stage 2, step {count}: {self.messages:,.0f} messages")
+                self.progress(f"stage 2, step {count} of a family: {self.messages:,.0f} messages")
             if self.model.large and (
                 ends or count in _LOOK_AROUND_AFTER or count % _LOOK_AROUND_AFTER[-1] == 0
             ):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from filled import SMALL, Here, contents, copied, folder_of, grid_file
+from filled import SMALL, Here, contents, folder_of, grid_file
 from program import command, run
 
 from accounting import InvalidConfiguration, InvalidParameter

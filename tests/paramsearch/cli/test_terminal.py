@@ -1,0 +1,91 @@
+"""On a terminal of 80 columns no word is broken, and commands and paths can be copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from places import EXAMPLES
+from program import run
+from terminal import on_terminal
+
+from paramsearch.cli.app import app
+from paramsearch.cli.output import TextTable, wrapped
+
+PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value")
+EXAMPLE = EXAMPLES / "sum_to_2.json"
+SHIPPED = ("paramsearch", "data", "files", "5-1-1e-06-0.9.json")
+
+
+def words(text: str) -> list[str]:
+    return sorted(text.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", EXAMPLE, "--delta", "1e-7"),
+        ("profile", EXAMPLE),
+        ("compare", *PROBLEM, "5"),
+        ("compare", *PROBLEM, "1", "--dimension", "9", "--releases", "2", "--tries", "1"),
+        ("pareto", *PROBLEM, "2", "--fraction", "0.9", "--tries", "1"),
+        ("lookup", *PROBLEM, "9"),
+        ("simulate", Path(*SHIPPED), "--users", "1000000"),
+    ],
+)
+def test_a_terminal_shows_the_same_words(arguments: tuple[object, ...]) -> None:
+    """In lines that fit, but for a command that is to be copied."""
+    shown, plain = on_terminal(*arguments), run(*arguments).stdout
+    assert words(shown) == words(plain)
+    for line in shown.splitlines():
+        assert len(line) <= 80 or "paramsearch generate" in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lookup", *PROBLEM, "900", "--max-rmse", "9000"),
+        ("pareto", *PROBLEM, "3", "--max-error-ratio", "1.0001"),
+        ("generate", *PROBLEM, "3"),
+    ],
+)
+def test_an_error_on_a_terminal(arguments: tuple[object, ...]) -> None:
+    shown, plain = on_terminal(*arguments, stream="stderr"), run(*arguments).stderr
+    assert words(shown) == words(plain)
+    for line in shown.splitlines():
+        assert len(line) <= 80 or line.startswith("paramsearch generate")
+
+
+def test_a_long_path_is_not_broken(tmp_path: Path) -> None:
+    path = tmp_path / f"{'long' * 30}.json"
+    shown = on_terminal("generate", *PROBLEM, "1", "--tries", "1", "-o", path)
+    assert str(path) in shown
+
+
+@pytest.mark.parametrize(
+    "name", ["", *(c.name or c.callback.__name__ for c in app.registered_commands)]
+)  # type: ignore[union-attr]
+def test_help_pages_break_no_words(name: str) -> None:
+    arguments = [name.replace("_", "-")] if name else []
+    shown = on_terminal(*arguments, "--help")
+    assert "…" not in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_wrapping() -> None:
+    command = "paramsearch generate --n 5 --max-value 3 -o FILE"
+    assert wrapped(f"make one: {command}; or not", 20) == ["make one:", f"{command};", "or not"]
+    assert wrapped("a --max-error-ratio of 1.5", 10) == ["a", "--max-error-ratio", "of 1.5"]
+    assert wrapped("paramsearch generate is for numbers", 20) == [
+        "paramsearch generate",
+        "is for numbers",
+    ]
+
+
+def test_parts_of_a_table_have_the_same_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    table = TextTable(("name", "number", "text"), widths=(6, 8))
+    table.write([("a", "1", "some words")])
+    table.write([("longer", "22,222", "other words")])
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.index("number") + 6 == second.index("1") + 1 == third.index("22,222") + 6
+    assert first.index("text") == second.index("some") == third.index("other")
