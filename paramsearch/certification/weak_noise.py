@@ -6,6 +6,7 @@ noise of all users, and for several releases at the same change in each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -23,13 +24,14 @@ from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol
 from paramsearch.parameters.claim import Claim
 
-_LARGEST_FACTOR = 2.0**17
-"""An atom that needs more noise than this many times its own is not what is wrong."""
+_MOST_ADDED, _FEW_MESSAGES = 4.0, 1e5
+"""Most messages that are added, in units of the noise messages of all users, and as a number that
+is always tried."""
 _ACCURACY = 1.02
 """Ratio of the bounds between which a factor is known: it is said with one or two digits."""
 _GAP = 0.1
 """Relative gap between the bounds of delta that is fine enough for that."""
-_LARGEST_MAX_VALUE = 32
+_LARGEST_MAX_VALUE = 64
 """Largest max_value for which all changes are looked at, and those of two coordinates at all."""
 _MOST_ATOMS = 24
 """Atoms that are looked at, of those that the worst change shifts."""
@@ -97,24 +99,26 @@ def weak_noise(
             return None
     except AccountingError:
         return None
-    found = []
-    for atom in atoms[:_MOST_ATOMS]:
+    messages = {
+        atom: config.dimension * len(atom) * noise.mean for atom, noise in config.noise.items()
+    }
+    best, added = None, max(_MOST_ADDED * config.noise_messages, _FEW_MESSAGES)
+    for atom in sorted(atoms, key=messages.__getitem__)[:_MOST_ATOMS]:
         progress(f"about how much more noise the atom {list(atom)!s:.40} needs")
-        factor = _needed_factor(config, {atom}, claim, worst)
+        most = 1 + added / messages[atom]  # a larger factor costs more than what is known
+        factor = _needed_factor(config, {atom}, claim, worst, most=most)
         if factor is not None:
-            messages = config.dimension * len(atom) * config.noise[atom].mean
-            found.append((messages * (factor - 1), atom, messages, factor))
-    if found:
-        _, atom, messages, factor = min(found)
+            best, added = (atom, factor), messages[atom] * (factor - 1)
+    if best is not None:
+        atom, factor = best
         enough = _enough(config, {atom}, factor, claim)
-        return WeakNoise(atom, messages / config.noise_messages, factor, enough)
-    every = set(config.noise)
-    factor = _needed_factor(config, every, claim, worst)
+        return WeakNoise(atom, messages[atom] / config.noise_messages, factor, enough)
+    every, total = set(messages), math.fsum(messages.values())
+    factor = _needed_factor(config, every, claim, worst, most=1 + added / total)
     if factor is None:
         return None
-    messages = config.dimension * sum(len(s) * noise.mean for s, noise in config.noise.items())
     enough = _enough(config, every, factor, claim)
-    return WeakNoise(None, messages / config.noise_messages, factor, enough)
+    return WeakNoise(None, total / config.noise_messages, factor, enough)
 
 
 def _shifted(mechanism: Mechanism, change: Change) -> Iterator[Atom]:
@@ -136,19 +140,20 @@ def _delta(config: Configuration, claim: Claim, change: Change) -> float:
 
 
 def _needed_factor(
-    config: Configuration, atoms: set[Atom], claim: Claim, change: Change
+    config: Configuration, atoms: set[Atom], claim: Claim, change: Change, *, most: float
 ) -> float | None:
-    """How many times their noise these atoms need for the change to meet the claim."""
+    """How many times their noise these atoms need for the change to meet the claim, if that is at
+    most ``most``."""
 
     def meets(factor: float) -> bool:
         return _delta(_scaled(config, atoms, factor), claim, change) <= claim.delta
 
-    low, high = 1.0, 2.0
+    low, high = 1.0, min(2.0, most)
     try:
         while not meets(high):
-            if high >= _LARGEST_FACTOR:
+            if high >= most:
                 return None
-            low, high = high, 2 * high
+            low, high = high, min(2 * high, most)
         _, factor = bisection(
             meets,
             low,

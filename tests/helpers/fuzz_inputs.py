@@ -118,11 +118,12 @@ class Inputs:
         return Case("certify", kind, arguments + _tier(rng) + _json(rng))
 
     def _profile(self, rng: random.Random, folder: Path) -> Case:
-        arguments = ["profile", str(self._document(rng, folder, "configuration"))]
-        arguments += _options(rng, ["--eps", "--gap"], ["--releases"])
+        kind = rng.choice(["configuration", "configuration", "file"])
+        arguments = ["profile", str(self._document(rng, folder, kind))]
+        arguments += _options(rng, ["--eps", "--delta", "--honest", "--gap"], ["--releases"])
         if rng.random() < 0.15:
             arguments += ["--pair", str(_integer(rng)), str(_integer(rng))]
-        return Case("profile", "configuration", arguments + _json(rng))
+        return Case("profile", kind, arguments + _json(rng))
 
     def _randomize(self, rng: random.Random, folder: Path) -> Case:
         value = str(rng.choice([0, 1, 1, 2, -1, _number(rng)]))
