@@ -25,7 +25,7 @@ from accounting.baselines import (
 )
 from accounting.baselines.correlated import CorrelatedNoise
 from accounting.model.configuration import Proposal
-from accounting.model.costs import AtomParameters, bits_per_message
+from accounting.model.costs import AtomParameters, bits_per_message, largest_central_of
 from accounting.model.family import halves
 from accounting.model.problem import Problem
 from paramsearch.generation.generate import generate
@@ -228,7 +228,7 @@ def other_mechanisms(request: Request) -> Comparison:
     if request.releases > 1:
         left_out.append("correlated noise, the paper's: its parameters are for one release")
         return Comparison(tuple(rows), tuple(left_out))
-    shares = [size / central_noise.largest_for(request) for size in sizes]
+    shares = [size / largest_central_of(request) for size in sizes]
     try:
         published = [list(published_noise(request, central_fraction=share)) for share in shares]
     except (InvalidParameter, TooLarge) as error:

@@ -86,6 +86,17 @@ def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
     return float(np.sum(np.clip(mass, 0, None) * -np.expm1(np.minimum(eps - loss, 0.0))))
 
 
+def largest_central_of(problem: Problem) -> float:
+    """Approximately the largest eps* of a problem, for all its releases together."""
+    return largest_central(
+        eps=problem.eps,
+        delta=problem.delta,
+        max_value=problem.max_value,
+        # a value that moves to another coordinate is two changes at once
+        changes=problem.releases * problem.changed_coordinates,
+    )
+
+
 def central_rmse(problem: Problem) -> float:
     """About the smallest error of the Discrete Laplace mechanism for a problem: all its releases
     together are (eps, delta/2)-DP, and for vectors the two coordinates that a change can touch.
@@ -93,10 +104,4 @@ def central_rmse(problem: Problem) -> float:
     >>> central_rmse(Problem(n=10, eps=1.0, delta=1e-6, max_value=1))  # doctest: +ELLIPSIS
     1.35...
     """
-    largest = largest_central(
-        eps=problem.eps,
-        delta=problem.delta,
-        max_value=problem.max_value,
-        changes=problem.releases * problem.changed_coordinates,
-    )
-    return discrete_laplace_deviation(largest / problem.max_value)
+    return discrete_laplace_deviation(largest_central_of(problem) / problem.max_value)

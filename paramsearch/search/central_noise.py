@@ -7,8 +7,7 @@ import math
 from accounting.base.enclosure import at_most
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import positive, real
-from accounting.model.costs import central_rmse, discrete_laplace_deviation, largest_central
-from accounting.model.problem import Problem
+from accounting.model.costs import central_rmse, discrete_laplace_deviation, largest_central_of
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
 
 _MOST_CENTRAL, _ADVISED_CENTRAL = 0.999, 0.99
@@ -19,17 +18,6 @@ _CENTRAL_RATIO, _LARGEST_SHARE = 1.4, 0.6
 one; rules of thumb."""
 
 
-def largest_for(problem: Problem) -> float:
-    """About the largest eps* of a problem: that of the Discrete Laplace mechanism alone."""
-    return largest_central(
-        eps=problem.eps,
-        delta=problem.delta,
-        max_value=problem.max_value,
-        # a value that moves to another coordinate is two changes at once
-        changes=problem.releases * problem.changed_coordinates,
-    )
-
-
 def choices(request: Request) -> list[float]:
     """The eps* to compare for a request: that of its fraction, or several with at most its error.
 
@@ -38,7 +26,7 @@ def choices(request: Request) -> list[float]:
     Raises:
         InvalidParameter: If the request asks for an error or a fraction out of reach.
     """
-    largest, ratio = largest_for(request), request.max_error_ratio
+    largest, ratio = largest_central_of(request), request.max_error_ratio
     if ratio is not None:
         unit = central_rmse(request)
         try:
