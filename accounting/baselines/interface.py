@@ -11,7 +11,7 @@ import numpy as np
 from accounting.base.arrays import IntArray
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import whole
-from accounting.model.costs import bits_per_message, largest_central
+from accounting.model.costs import bits_per_message, largest_central_of
 from accounting.model.problem import Problem
 
 
@@ -39,14 +39,7 @@ class ForProblem:
     @property
     def central_step(self) -> float:
         """The privacy loss of the Discrete Laplace noise in each sum when that changes by one."""
-        problem = self.problem
-        largest = largest_central(
-            eps=problem.eps,
-            delta=problem.delta,
-            max_value=problem.max_value,
-            changes=self.changes,
-        )
-        return largest / problem.max_value
+        return largest_central_of(self.problem) / self.problem.max_value
 
 
 def for_one_release(name: str, problem: Problem) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ _FINEST = 400
 """Largest max_value computed with: the Discrete Laplace loss hardly changes beyond it."""
 LARGEST_STEP = 34.0
 """Largest eps_central / max_value: beyond it e^{-2 step} leaves the range of the evaluators."""
+_LARGEST_LOSS = 1400.0
+"""Beyond it sinh overflows, and the error is smaller than any that is asked for."""
 _SMALLEST_RMSE = 1e-300
 """Errors below it are out of reach anyway, and divisions by them may overflow."""
 _LARGEST_SHARE = 0.999
@@ -62,7 +65,10 @@ def discrete_laplace_variance(step: float) -> float:
 
 
 def discrete_laplace_deviation(step: float) -> float:
-    """The square root of that variance, also where the variance itself would overflow."""
+    """The square root of that variance, also where the variance itself would overflow; positive
+    where it would underflow."""
+    if step > _LARGEST_LOSS:
+        return sys.float_info.min
     return math.sqrt(0.5) / math.sinh(step / 2)
 
 

@@ -18,6 +18,7 @@ from paramsearch.cli.output import Fact, check_destination, note, progress, show
 
 if TYPE_CHECKING:
     from accounting.base.progress import Progress
+    from accounting.model.problem import Problem
     from accounting.model.proof_types import Tier
     from paramsearch.generation.generate import Generated
     from paramsearch.generation.generate_real import RealRequest
@@ -44,26 +45,17 @@ def generate_and_deliver(
     with progress("generate") as say, nothing_written():
         made = generate(request, resume=start, progress=say)
         made = better(made, start, request.tier, say)
-    about = facts(made, output, time.monotonic() - begun, _paper_for_vectors(made.file))
+    paper = _paper_for_vectors(request.problem, made.file)
+    about = facts(made, output, time.monotonic() - begun, paper)
     deliver(made, output, about, as_json=as_json)
 
 
-def _paper_for_vectors(file: ParameterFile) -> Iterator[Fact]:
+def _paper_for_vectors(problem: Problem, file: ParameterFile) -> Iterator[Fact]:
     """What the noise of the paper's theorem costs for the same vectors and the same error."""
-    from accounting.model.problem import Problem
     from paramsearch.comparison import published_noise
 
-    known = file.problem
-    if file.dimension == 1 or known.releases > 1:  # it has nothing for several releases
+    if problem.dimension == 1 or problem.releases > 1:  # it has nothing for several releases
         return
-    problem = Problem(
-        n=known.n,
-        eps=known.eps,
-        delta=known.delta,
-        max_value=known.max_value,
-        dimension=file.dimension,
-        honest=known.honest,
-    )
     fraction = file.central.eps_central * problem.changed_coordinates / problem.eps
     try:
         theorem = next(published_noise(problem, central_fraction=fraction))
