@@ -13,7 +13,7 @@ from accounting.model.costs import (
     LARGEST_STEP,
     central_by_fraction,
     central_by_rmse,
-    central_rmse,
+    discrete_laplace_deviation,
     largest_central_of,
     require_error_ratio_in_reach,
     require_rmse_in_reach,
@@ -171,7 +171,8 @@ class Request(Problem):
         """
         max_rmse = self.max_rmse
         if self.max_error_ratio is not None:
-            max_rmse = self.max_error_ratio * central_rmse(self)
+            central = discrete_laplace_deviation(largest / self.max_value)
+            max_rmse = self.max_error_ratio * central
         if max_rmse is None:
             return central_by_fraction(self._fraction, largest)
         return central_by_rmse(max_rmse, self.max_value, largest, self.honest)
