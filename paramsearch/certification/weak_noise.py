@@ -60,10 +60,9 @@ class WeakNoise:
         '1.7 % of the messages; about 5.1 times as much needed for the worst change (an estimate)'
         """
         factor = float(f"{self.factor:.2g}")
-        text = (
-            f"{100 * self.share:.2g} % of the messages; about {factor:,g} times as much needed for "
-            "the worst change (an estimate)"
-        )
+        text = f"about {factor:,g} times as much needed for the worst change (an estimate)"
+        if self.atom is not None:
+            text = f"{100 * self.share:.2g} % of the messages; {text}"
         return text + ("; other changes need more noise as well" if self.enough is False else "")
 
 

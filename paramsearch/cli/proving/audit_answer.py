@@ -131,7 +131,7 @@ class Answer:
             yield "error", expected.error_in_words()
         if self._sealed is not None:
             yield "sha256", self._sealed
-        yield "file", f"sha256 {self.file_sha256} of its bytes"
+        yield "bytes", f"sha256 {self.file_sha256} of the file as it was read"
         if self.signed is not None:
             yield "signature", self.signed
         if self.report is not None:
@@ -156,7 +156,7 @@ def unreadable_in_words(reason: str, file_sha256: str) -> Iterator[Fact]:
     yield "verdict", "rejected", _STYLE["rejected"]
     yield "because", reason
     yield "its noise", "cannot be read"
-    yield "file", f"sha256 {file_sha256} of its bytes"
+    yield "bytes", f"sha256 {file_sha256} of the file as it was read"
 
 
 def _instead(found: Audit) -> Iterator[Fact]:
