@@ -1,8 +1,9 @@
 """The folder of a table, which any number of runs may share.
 
 ``files/NAME.json``   certified parameter files, each complete or absent: a cell with one is done,
-                      unless an interrupt ended its search.  Such a file serves, and says so in its
-                      provenance; the next run searches again, as if it were absent.
+                      unless an interrupt ended its search, or it was made for another version of
+                      the table.  Such a file serves, and says so in its provenance; the next run
+                      searches again, as if it were absent.
 ``index.parquet``     rebuilt from the files from time to time.
 ``journal.jsonl``     one line for each job that ended, with its time or the reason of its failure.
 ``lock``              a run locks one byte of it for each cell it works on; the operating system
@@ -73,6 +74,8 @@ class Folder:
         """Names of files that are not the file of their cell, with the reason."""
         self.cut_short: set[str] = set()
         """Names of cells whose file has the best noise of a search that an interrupt ended."""
+        self.outdated: set[str] = set()
+        """Names of cells whose file was made for another version of the table."""
         self._remove_partial_files()
         self._end_partial_line()
         self._read_journal()
@@ -137,7 +140,7 @@ class Folder:
     def done(self, cell: Cell) -> bool:
         """Whether this run or another one has finished a cell."""
         row = self.row(cell)
-        return row is not None and Path(row.file).stem not in self.cut_short
+        return row is not None and not self._serves_for_now(Path(row.file).stem)
 
     def known(self, cell: Cell) -> bool:
         """Whether a cell was finished when its files were last looked at."""
@@ -145,12 +148,16 @@ class Folder:
         other = self.rows.get(cell.for_messages.name)
         if other is not None and other.has_shortest_messages:
             names.append(cell.for_messages.name)
-        return any(name in self.rows and name not in self.cut_short for name in names)
+        return any(name in self.rows and not self._serves_for_now(name) for name in names)
+
+    def _serves_for_now(self, name: str) -> bool:
+        return name in self.cut_short or name in self.outdated
 
     def _forget(self, name: str) -> None:
         self.rows.pop(name, None)
         self._versions.pop(name, None)
         self.cut_short.discard(name)
+        self.outdated.discard(name)
 
     def _refresh(self, path: Path) -> Row:
         status = path.stat()
@@ -159,10 +166,13 @@ class Folder:
             file = load(path)
             self.rows[path.stem] = self._row(path.stem, file)
             self._versions[path.stem] = version
-            if _is_cut_short(file):
+            self.cut_short.discard(path.stem)
+            self.outdated.discard(path.stem)
+            if self.grid.version is not None and self.grid.version != index.version_of(file):
+                self.outdated.add(path.stem)
+            elif _is_cut_short(file):
                 self.cut_short.add(path.stem)
             else:
-                self.cut_short.discard(path.stem)
                 self.failures.pop(path.stem, None)
         return self.rows[path.stem]
 
@@ -186,7 +196,7 @@ class Folder:
         new, old = self._row(cell.name, file), self.row(cell)
         better = old is None or new.cost(cell.objective) < old.cost(cell.objective)
         only_rest = _is_cut_short(file)
-        if cell.name in self.cut_short:
+        if self._serves_for_now(cell.name):
             better = better or not only_rest
         elif only_rest:
             better = old is None
@@ -248,7 +258,7 @@ class Folder:
             self.tried.add((entry.cell, entry.start))
         if entry.failure is None:
             self.failures.pop(entry.cell, None)
-        elif entry.cell not in self.rows or entry.cell in self.cut_short:
+        elif entry.cell not in self.rows or self._serves_for_now(entry.cell):
             self.failures[entry.cell] = entry.failure
         if entry.sha256 is not None and entry.seconds is not None:
             self._seconds[entry.sha256] = entry.seconds

@@ -8,7 +8,8 @@
 
 Also optional: ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch generate``;
 ``objective`` may be a list.  A problem whose file with the fewest messages also has the shortest
-ones needs no other file for the fewest bits.
+ones needs no other file for the fewest bits.  With another ``version``, a text, files of earlier
+versions serve until they are made again.
 
 For every max_value and central fraction, the search for the cell with the eps nearest to 1 and the
 largest delta starts from scratch.  Every other search starts from the file of the preceding cell on
@@ -38,6 +39,7 @@ from accounting.model.proof_types import Tier
 from paramsearch.parameters.parameter_file import refusals
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, DEFAULT_TRIES, Objective, Request
 from paramsearch.tables.cell import Cell
+from paramsearch.tables.index import VERSION
 
 Entry = TypeVar("Entry")
 LARGEST_GRID = 100_000
@@ -77,6 +79,7 @@ class Grid(BaseModel):
     tries: int = DEFAULT_TRIES
     seed: int = 0
     tier: Tier = "auto"
+    version: Annotated[str, Field(min_length=1, max_length=40)] | None = None
 
     @staticmethod
     def read(path: Path) -> Grid:
@@ -160,5 +163,8 @@ class Grid(BaseModel):
             seed=self.seed,
             tier=self.tier,
             cold=True,
-            settings={"central_fraction": cell.central_fraction},
+            settings={
+                "central_fraction": cell.central_fraction,
+                **({} if self.version is None else {VERSION: self.version}),
+            },
         )

@@ -22,6 +22,8 @@ from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Objective
 from paramsearch.tables.cell import Cell
 
+VERSION = "table_version"
+"""Name of the version of a table in the provenance of its files."""
 INDEX, FILES = "index.parquet", "files"
 """Names of the index and of the folder of parameter files in a table's folder."""
 _MOST_ROWS = 1 << 22
@@ -63,6 +65,8 @@ class Row(Cell):
     """Path of the file in the table's folder."""
     sha256: str
     """Hash of the file."""
+    version: str | None = None
+    """Version of the table that the file was made for; None if the table has no versions."""
 
     def for_users(self, n: int) -> Row:
         """The row for another number of users, who share the same noise."""
@@ -123,11 +127,20 @@ def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> R
         seconds=seconds,
         file=name,
         sha256=file.sha256,
+        version=version_of(file),
     )
 
 
-_NOT_NUMBERS = {"file", "sha256", "seconds", "objective"}
+def version_of(file: ParameterFile) -> str | None:
+    """The version of the table that a file was made for, if its provenance says."""
+    version = file.provenance.settings.get(VERSION)
+    return version if isinstance(version, str) else None
+
+
+_NOT_NUMBERS = {"file", "sha256", "seconds", "objective", "version"}
 """Columns that are texts or may be absent."""
+_NEWER: dict[str, str | None] = {"objective": "messages", "version": None}
+"""Columns that earlier indexes do not have, and what they would have had in them."""
 _FILE = re.compile(r"files/[^/\\\0]+\.json")
 _ARROW = {
     int: pa.int64(),
@@ -135,6 +148,7 @@ _ARROW = {
     str: pa.string(),
     Objective: pa.string(),
     float | None: pa.float64(),
+    str | None: pa.string(),
 }
 _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in get_type_hints(Row).items()])
 
@@ -161,9 +175,14 @@ def read(path: Path) -> Sequence[Row]:
         found.validate(full=True)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise InvalidConfiguration(f"{path} cannot be read: {error}") from None
-    if "objective" not in found.schema.names:  # tables had one objective before
-        column = pa.array(["messages"] * found.num_rows, pa.string())
-        found = found.add_column(_SCHEMA.names.index("objective"), "objective", column)
+    for name, value in _NEWER.items():
+        if name not in found.schema.names:
+            column = pa.array([value] * found.num_rows, pa.string())
+            found = found.add_column(
+                min(_SCHEMA.names.index(name), len(found.schema)), name, column
+            )
+    if set(found.schema.names) == set(_SCHEMA.names):
+        found = found.select(_SCHEMA.names)
     if not found.schema.equals(_SCHEMA):
         raise InvalidConfiguration(
             f"{path} must have the columns {', '.join(field.name for field in fields(Row))}"

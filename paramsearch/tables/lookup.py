@@ -255,6 +255,12 @@ class Table(Summarized):
     path: Path
     rows: tuple[Row, ...]
 
+    @property
+    def version(self) -> str | None:
+        """The version of the table; None if it has none, or files of several."""
+        versions = {row.version for row in self.rows}
+        return versions.pop() if len(versions) == 1 else None
+
     def summary(self) -> tuple[str, str]:
         """The folder, and the ranges of its problems."""
         ranges = []

@@ -69,6 +69,7 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
         "request": {name: getattr(found.query, name) for name in _ASKED},
         "exact": found.exact,
         "table_file": str(found.table.path / found.row.file),
+        "table_version": found.row.version,
         "output": None if output is None else str(output),
         "sha256": found.file.sha256,
         "found": {key: value for key, value in asdict(found.row).items() if key != "sha256"},
@@ -104,7 +105,8 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
             )
     if not found.exact and (command := found.command()) is not None:
         yield "exact file", f"{command} -o FILE"
-    yield "from", str(found.table.path / row.file)
+    version = "" if row.version is None else f", version {row.version} of the table"
+    yield "from", f"{found.table.path / row.file}{version}"
     if output is None:
         yield "note", "add -o FILE for the parameter file"
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from filled import SMALL, Here, contents, folder_of, grid_file
+from filled import SMALL, Here, contents, copied, folder_of, grid_file
 from program import command, run
 
 from accounting import InvalidConfiguration, InvalidParameter
@@ -160,11 +160,35 @@ def test_a_table_has_files_for_both_objectives(tmp_path: Path) -> None:
     assert run("audit-table", tmp_path / "t").returncode == 0
 
 
+def test_files_of_another_version_are_made_again(table: Path, tmp_path: Path) -> None:
+    """They serve until then; the finished table does not depend on them."""
+    place = copied(table, tmp_path / "t")
+    text = SMALL.replace("[0.5, 1, 2]", "[1]") + 'version = "2"'
+    with folder_of(place, text) as folder:
+        assert len(folder.outdated) == 12
+        assert not any(map(folder.done, folder.grid.cells))
+        assert all(folder.row(cell) is not None for cell in folder.grid.cells)
+        summary = Filler(folder, Here()).run()
+        assert (summary.done, summary.made) == (4, 4)
+    again = Table.open(place)
+    assert len(again.rows) == 12
+    assert again.version is None  # the others are of no version
+    new = [row for row in again.rows if row.version == "2"]
+    assert {row.eps for row in new} == {1.0}
+    assert len(new) == 4
+    asked = Query(n=1000, eps=1.0, delta=1e-6, max_value=2)
+    assert again.lookup(asked).file.provenance.settings["table_version"] == "2"
+    with folder_of(tmp_path / "fresh", text) as folder:
+        Filler(folder, Here()).run()
+        assert Table.open(tmp_path / "fresh").version == "2"
+    assert contents(tmp_path / "fresh").items() <= contents(place).items()
+
+
 def test_an_index_without_objectives_is_for_messages(table: Path, tmp_path: Path) -> None:
     path = tmp_path / index.INDEX
     path.write_bytes((table / index.INDEX).read_bytes())
     known = index.read(path)
-    pq.write_table(pq.read_table(path).drop_columns(["objective"]), path)
+    pq.write_table(pq.read_table(path).drop_columns(["objective", "version"]), path)
     assert index.read(path) == known
     assert {row.objective for row in known} == {"messages"}
 
