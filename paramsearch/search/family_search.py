@@ -174,6 +174,10 @@ class Search:
         if not self.budget.spent(_SCREENING_UNTIL):
             families[0] = families[0].exact()
         self.stage_1 = families[0]
+        self.progress(
+            f"stage 1: {self.screening.screened:,} families, about "
+            f"{self.stage_1.messages:,.0f} messages (gap {self.stage_1.solution.gap:.0e})"
+        )
         self.planned = effort.rounds * min(len(families), effort.families)
         found = self._solve_all(families[: effort.families])
         for number in range(1, effort.rounds):
@@ -229,7 +233,11 @@ class Search:
             return None
         with self.lock:
             self.passed += 1
-            self.report(f"stage 2, family {self.passed} of {self.planned}")
+            off_by = 100 * (entry.messages / candidate.solution.messages - 1)
+            self.progress(
+                f"stage 2, family {self.passed} of {self.planned}, best {self.best_in_words()}, "
+                f"stage 1 was {off_by:+.1f}% off"
+            )
         return candidate
 
     def refine(self, start: Start) -> Candidate:

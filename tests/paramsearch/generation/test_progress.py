@@ -40,7 +40,10 @@ def test_a_part_of_a_search_counts_up_to_its_end(pattern: str, reports: list[str
 
 
 def test_families_are_counted(reports: list[str]) -> None:
-    steps = numbers(r"^stage 2, family (\d+) of (\d+), best [\d,]+ messages$", reports)
+    steps = numbers(
+        r"^stage 2, family (\d+) of (\d+), best [\d,]+ messages, stage 1 was [-+.\d]+% off$",
+        reports,
+    )
     assert [done for done, _ in steps] == list(range(1, len(steps) + 1))
     assert all(done <= total for done, total in steps)
 
