@@ -17,7 +17,7 @@ from paramsearch.certification.weak_noise import WeakNoise
 from paramsearch.cli.output import Fact
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.words import atom_in_words, claim_in_words
+from paramsearch.parameters.words import atom_in_words, claim_in_words, values_of
 
 _STYLE = {
     "certified": "bold green",
@@ -127,6 +127,8 @@ class Answer:
             yield "certificate", what
         expected = ExpectedCost.of(self.document, found.claim)
         if expected is not None:
+            if isinstance(self.document, ParameterFile) and (values := values_of(self.document)):
+                yield "values", f"{values}, according to the file; the proof is for the steps"
             yield "cost", expected.cost_in_words()
             yield "error", expected.error_in_words()
         if self._sealed is not None:

@@ -53,6 +53,10 @@ def test_the_error_is_in_the_units_of_the_values(tmp_path: Path) -> None:
     assert ExpectedCost.of_file(file).error_in_words() in done.stdout
     assert done.stdout.count("RMSE") == 1
     assert done.stdout.count("bits per user") == 1
+    audited = run("audit", str(path), "--tier", "fast")
+    assert audited.returncode == 0, audited.stderr
+    assert f"real in [-2, 5], rounded at random to {top} steps" in audited.stdout
+    assert ExpectedCost.of_file(file).error_in_words() in audited.stdout
     again = run(*arguments, "--resume")
     assert again.returncode == 0, again.stderr
     resumed = load(path)
