@@ -350,10 +350,14 @@ def group_upper(
         part = group if len(left) == len(group.pairs) else group.restricted(left)
         sample = np.sort(_largest(urgent[left], _SAMPLE))
         work = _prepared(part, sample, eps, level)
-        progress(f"bounding {len(left):,} pairs on a grid of {work.plan.size:,} points")
+        done = 0
         for rows in part.blocks():
             check_time()
+            progress(
+                f"bounding {done:,} of {len(left):,} pairs on a grid of {work.plan.size:,} points"
+            )
             places = left[rows]
+            done += len(places)
             found, covers = work.upper(rows, level)
             upper[places], cover[places] = np.fmin(upper[places], found), places[covers]
         found = left[(upper[left] > level) & (cover[left] == left)]
