@@ -6,7 +6,7 @@ import base64
 import math
 import shlex
 import zlib
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 
@@ -35,8 +35,6 @@ def page_data(table: Table, progress: Progress = silent) -> dict[str, Any]:
     if not table.rows:
         raise InvalidParameter(f"the table {table.path} is empty; `paramsearch table` fills it")
     progress("the files")
-    by_messages = tuple(row for row in table.rows if row.objective == "messages")
-    table = replace(table, rows=by_messages or table.rows)  # the page compares messages
     files, users = {}, {}
     for row in table.rows:
         content, file = _read(table, row)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -231,17 +230,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_packages_own_table_is_there_at_once(browser: Chromium, full: Path) -> None:
-    begun = time.monotonic()
+def test_the_packages_own_table_is_there(browser: Chromium, full: Path) -> None:
     browser.open(full, width=1200, dark=False)
     assert browser.ask("document.querySelectorAll('figure > svg').length") == 5
-    wall = time.monotonic() - begun
-    timing = "(t => t.loadEventEnd - t.startTime)(performance.getEntriesByType('navigation')[0])"
-    assert browser.ask(timing) < 2000
-    assert wall < 10
     assert browser.ask("DATA.rows.length") == len(Table.open().rows)
-    redraw = "(() => { const t = performance.now(); render(); return performance.now() - t })()"
-    assert browser.ask(redraw) < 500
     quiet(browser, full)
 
 
