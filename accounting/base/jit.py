@@ -22,8 +22,25 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
+
+from accounting.base.progress import compiling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Announcement(event.Listener):
+    """Says that code is being compiled, not only read from the cache."""
+
+    def on_start(self, _: event.Event) -> None:
+        compiling()
+
+    def on_end(self, _: event.Event) -> None:
+        pass
+
+
+_register: Callable[[str, event.Listener], None] = event.register
+_register("numba:compile", _Announcement())
 
 
 def kernel(function: Function) -> Function:

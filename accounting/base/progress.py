@@ -10,3 +10,19 @@ Progress = Callable[[str], None]
 
 def silent(_: str) -> None:
     """Ignore the text."""
+
+
+_on_compilation: Progress = silent
+
+
+def when_compiling(report: Progress) -> None:
+    """Call ``report`` once, if kernels have to be compiled; it must not raise an exception."""
+    global _on_compilation  # noqa: PLW0603 - a property of the process, as compiled code is
+    _on_compilation = report
+
+
+def compiling() -> None:
+    """A kernel is being compiled."""
+    report = _on_compilation
+    when_compiling(silent)
+    report("compiling: only the first run on a machine takes this half a minute more")

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from accounting.base.errors import AccountingError, Undecided, Violated
+from accounting.base.progress import when_compiling
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
 from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
@@ -86,6 +87,8 @@ def main() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
     interrupts = Interrupts()
+    if sys.stderr.isatty():
+        when_compiling(note)
     try:
         with interrupts.handled():
             code = app(standalone_mode=False) or ExitCode.DONE
