@@ -81,7 +81,13 @@ class Rounding:
 
 @dataclass(frozen=True)
 class PaperRounding:
-    """What the paper takes: its max_value, and messages and bits per user by its theorem."""
+    """What the paper takes for the same error.
+
+    Attributes:
+        max_value: Number of steps to which it rounds the values.
+        messages: Messages per user with the noise of its theorem.
+        bits: Bits per user.
+    """
 
     max_value: int
     messages: float
