@@ -281,9 +281,13 @@ def _fewer_bits(search: Search, best: Candidate, bits: float) -> float | None:
     if target.objective == "bits" or not target.hub_limits(draft.hubs):
         return None
     shorter = predicted(
-        replace(target, objective="bits"), draft, budget=Budget(seconds=_PREDICTION_SECONDS)
+        replace(target, objective="bits"),
+        draft,
+        budget=Budget(seconds=_PREDICTION_SECONDS),
+        calibration=search.screening.calibration,
     )
-    off_by = best.solution.messages / search.screening.solve(draft).messages
+    without_tail = replace(search.screening.solve(draft), tail=None)  # as the prediction is
+    off_by = best.solution.messages / without_tail.messages
     price = shorter.target.price(shorter.messages * off_by, shorter.draft.symbols)
     found = price / target.problem.n
     return found if found < _FEWER_BITS * bits else None

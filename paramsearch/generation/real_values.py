@@ -240,7 +240,7 @@ class RealTarget:
         Messages grow a little faster than max_value, all else being equal.
         """
         least = self.coarsest()
-        small = min(least, _ROUGH_SIZE)
+        small = max(2, min(least, _ROUGH_SIZE))  # stage 1 has no program for max_value 1
         target = Target(replace(self.problem, max_value=small), self.eps_central(least))
         found = predicted(target, budget=Budget(seconds=_ROUGH_SECONDS))
         messages = found.messages * (least / small) ** _GROWTH

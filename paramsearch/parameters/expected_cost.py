@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from accounting.base.enclosure import exactly
 from accounting.model.configuration import Proposal
 from accounting.model.costs import (
     bits_per_message,
     central_rmse,
     discrete_laplace_deviation,
+    largest_central,
     noise_messages,
 )
 from accounting.model.problem import Problem
+from accounting.model.proof_types import LARGEST_VALUE
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.real_range import RealError, real_error
@@ -29,8 +33,9 @@ class ExpectedCost:
         dimension: More than 1 for vectors.
         cost: Messages and bits.
         error: The error of the sum, or of each coordinate.
-        over_central: That error in units of the central mechanism's for as many releases, rounding
-            of real values included; None if the claim has eps = 0, at which there is none.
+        over_central: That error in units of the central mechanism's for as many releases; for real
+            values with rounding, in units of the Laplace mechanism's; None if the claim has
+            eps = 0, at which there is none.
         real: For real values, the error in their units.
     """
 
@@ -58,7 +63,7 @@ class ExpectedCost:
         )
         problem, real = file.problem, real_error(file)
         if real is not None and ratio is not None:
-            ratio *= real.total / real.noise
+            ratio = real.total / _laplace_error(file, real.width)
         return ExpectedCost(
             n=problem.n,
             eps=problem.eps,
@@ -124,8 +129,20 @@ class ExpectedCost:
             )
         if self.over_central is None:
             return words
-        whole = "at eps" if self.releases == 1 else "for as many releases"
+        whole = f"at eps = {exactly(self.eps)}" if self.releases == 1 else "for as many releases"
         return f"{words}, {self.over_central:.4g} times the central one {whole}"
+
+
+def _laplace_error(file: ParameterFile, width: float) -> float:
+    """The error of the Laplace mechanism for real values in a range of this width."""
+    problem = file.problem
+    central = largest_central(
+        eps=problem.eps,
+        delta=problem.delta,
+        max_value=LARGEST_VALUE,
+        changes=problem.releases,
+    )
+    return width * math.sqrt(2) / central
 
 
 def _symbols(proposal: Proposal) -> int:

@@ -15,10 +15,12 @@ class RealError:
     Attributes:
         rounding: The largest error of rounding at random.
         noise: The error of the central noise.
+        width: The width of the range of the values.
     """
 
     rounding: float
     noise: float
+    width: float
 
     @property
     def total(self) -> float:
@@ -37,9 +39,12 @@ def stated_range(file: ParameterFile) -> tuple[float, float] | None:
 
 
 def real_error(file: ParameterFile) -> RealError | None:
-    """The error of the sum of real values; None for a file for integers or vectors."""
+    """The error of the sum of real values; None for a file for integers or vectors, and for a
+    range whose sums no number can hold."""
     ends = stated_range(file)
     if ends is None:
         return None
-    step = (ends[1] - ends[0]) / file.problem.max_value
-    return RealError(step * math.sqrt(file.problem.n) / 2, step * file.error.rmse)
+    width = ends[1] - ends[0]
+    step = width / file.problem.max_value
+    error = RealError(step * math.sqrt(file.problem.n) / 2, step * file.error.rmse, width)
+    return error if math.isfinite(error.total) else None

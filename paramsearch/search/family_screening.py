@@ -293,11 +293,12 @@ def predicted(
     *,
     thorough: bool = False,
     budget: Budget | None = None,
+    calibration: Calibration | None = None,
 ) -> Screened:
     """A prediction: a good family and what it costs, from the shape of a good family for a similar
     target, or from a search, which is short unless asked otherwise."""
-    budget = budget or Budget()
-    screening = FamilyScreening(target, Calibration.typical(target), budget, random.Random(0))
+    calibration = calibration or Calibration.typical(target)
+    screening = FamilyScreening(target, calibration, budget or Budget(), random.Random(0))
     draft = None if near is None else hub_families.rescaled(target, near)
     if near is None or thorough:
         changes = changes_at(target.problem.max_value) if thorough else _QUICK_CHANGES

@@ -181,7 +181,7 @@ def read(path: Path) -> Sequence[Row]:
             found = found.add_column(
                 min(_SCHEMA.names.index(name), len(found.schema)), name, column
             )
-    if set(found.schema.names) == set(_SCHEMA.names):
+    if sorted(found.schema.names) == sorted(_SCHEMA.names):
         found = found.select(_SCHEMA.names)
     if not found.schema.equals(_SCHEMA):
         raise InvalidConfiguration(

@@ -20,7 +20,7 @@ from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import AnyPath, as_path, one_of, positive
 from accounting.model.costs import central_rmse
 from accounting.model.problem import Problem
-from paramsearch.parameters.assembly import for_users
+from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.parameters.parameter_file import ParameterFile, load
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Objective, Request, error_ratio
 from paramsearch.tables import index
@@ -362,8 +362,8 @@ class Table(Summarized):
     def load(self, row: Row, query: Query) -> ParameterFile:
         """Load the file of a row, for the requested number of users.
 
-        Everything but the certificate is recomputed from the file's rationals.  The certificate is
-        trusted here; ``paramsearch audit`` and ``audit-table`` prove it again.
+        Everything but the certificate is recomputed from the file's rationals and compared.  The
+        certificate is trusted here; ``paramsearch audit`` and ``audit-table`` prove it again.
 
         Args:
             row: A row of this table.
@@ -377,8 +377,9 @@ class Table(Summarized):
         """
         path = self.path / row.file
         known = load(path)
-        file = for_users(known, query.n)
+        consistent(known)
         row.check(known, path)
+        file = for_users(known, query.n)
         computed = index.row_of(file, name=row.file)
         if computed is None or not query.served_by(computed):
             raise InvalidConfiguration(

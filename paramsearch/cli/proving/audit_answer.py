@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,10 @@ class Answer:
             return self.document.sha256
         return None
 
+    @property
+    def _has_certificate(self) -> bool:
+        return isinstance(self.document, ParameterFile) and self.document.certificate is not None
+
     def for_machines(self) -> dict[str, Any]:
         """One JSON object."""
         found, proof = self.found, self.found.proof
@@ -88,6 +92,7 @@ class Answer:
             "certificate_confirmed": found.confirmed,
             "cost": expected.cost.model_dump() if expected else None,
             "error": expected.error.model_dump() if expected else None,
+            "real_error": asdict(expected.real) if expected and expected.real else None,
             "signature": self.signed,
             "sha256": self._sealed,
             "file_sha256": self.file_sha256,
@@ -125,6 +130,8 @@ class Answer:
                 "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
             )
             yield "certificate", what
+        elif found.proof is not None and self._has_certificate:
+            yield "certificate", "not looked at: this is about another claim than the file's own"
         expected = ExpectedCost.of(self.document, found.claim)
         if expected is not None:
             if isinstance(self.document, ParameterFile) and (values := values_of(self.document)):

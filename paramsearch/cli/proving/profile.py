@@ -44,6 +44,7 @@ class _Asked:
     profile: Profile
     eps: float
     delta: float | None
+    about_delta: bool
     pair: Change | None
     honest: float
     proved_for: Fraction
@@ -52,13 +53,14 @@ class _Asked:
     gap: float
 
     def verdict(self, found: Delta) -> Verdict | None:
-        """On the claim; None if there is none, or if a single pair does not decide it."""
+        """On the claim; None if there is none, or if only a single pair was asked about, which may
+        violate a claim but does not certify it."""
         if self.delta is None:
             return None
         if found.enclosure.lower > self.delta:
             return "violated"
         if self.pair is not None:
-            return None
+            return "undecided" if self.about_delta else None
         return "certified" if found.enclosure.upper <= self.delta else "undecided"
 
 
@@ -93,7 +95,8 @@ def profile(
     """Compute the exact privacy of a configuration or a parameter file: bounds on delta at its eps,
     from both sides.
 
-    Exit code 1 if the claim is violated, 3 if it is undecided, 0 if it holds or there is none.
+    Exit code 1 if the claim is violated, 3 if it is undecided, 0 if it holds or there is none. One
+    --pair never certifies a --delta.
     Adjacency is substitution: one user's input changes from any value to any other.
     """
     from paramsearch.parameters.documents import RejectedFile, read_source
@@ -108,6 +111,7 @@ def profile(
     if at is None:
         raise InvalidParameter(f"{file} has no eps; add it to the file or give --eps")
     at = not_negative("eps", at)
+    about_delta = delta is not None
     if delta is None and at == _stated(document).eps:
         delta = _stated(document).delta
     if plot is not None:
@@ -117,6 +121,7 @@ def profile(
         source=str(file),
         eps=at,
         delta=None if delta is None else probability("delta", delta),
+        about_delta=about_delta,
         pair=None if pair is None else Change(*pair),
         releases=releases,
         same_change=same_change,
@@ -161,6 +166,7 @@ def _asked(
     source: str,
     eps: float,
     delta: float | None,
+    about_delta: bool,
     pair: Change | None,
     releases: int | None,
     same_change: bool,
@@ -195,6 +201,7 @@ def _asked(
         profile=Profile(mechanism, times, same_change),
         eps=eps,
         delta=delta,
+        about_delta=about_delta,
         pair=pair,
         honest=fraction,
         proved_for=proved_for,

@@ -93,7 +93,8 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
     )
     yield (
         "error",
-        f"RMSE {row.rmse:.6g} of the sum, {found.error_ratio:.4g} times the central one at eps",
+        f"RMSE {row.rmse:.6g} of the sum, {found.error_ratio:.4g} times the central one at eps = "
+        f"{exactly(found.query.eps)}",
     )
     for label, others in (("less error", found.others), ("cheaper", found.cheaper[::-1])):
         for other in others[:_SHOWN]:
@@ -108,7 +109,7 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
     version = "" if row.version is None else f", version {row.version} of the table"
     yield "from", f"{found.table.path / row.file}{version}"
     if output is None:
-        yield "note", "add -o FILE for the parameter file"
+        yield "note", "add -o FILE for the parameter file; paramsearch audit FILE proves it again"
     else:
         yield "file", str(output)
 

@@ -152,7 +152,7 @@ def test_a_configuration_has_the_cost_of_its_file(sealed: dict[str, Any]) -> Non
     assert lines["cost"] == (
         "3,343.5 noise messages, 1.03344 messages and 2.06687 bits per user (n = 100,000)"
     )
-    assert lines["error"] == "RMSE 3.11634 of the sum, 1.113 times the central one at eps"
+    assert lines["error"] == "RMSE 3.11634 of the sum, 1.113 times the central one at eps = 1"
 
 
 def test_a_configuration_without_users_has_no_cost(tmp_path: Path) -> None:

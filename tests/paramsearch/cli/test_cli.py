@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from places import EXAMPLES
+from places import EXAMPLES, ROOT
 from program import run
 
 from paramsearch.certification.audit import Verdict
 from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
+PACKAGE = ROOT / "paramsearch" / "data" / "files"
 
 
 def test_profile_for_machines() -> None:
@@ -173,3 +174,21 @@ def test_the_profile_of_a_changed_file_is_refused(certified: Path, tmp_path: Pat
     done = run("profile", path, "--json")
     assert done.returncode == 2
     assert "changed after it was sealed" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_one_pair_never_certifies_a_delta() -> None:
+    file = PACKAGE / "2-1-1e-06-0.9.json"
+    done = run("profile", file, "--pair", "0", "1", "--delta", "1e-9", "--json")
+    assert done.returncode == ExitCode.UNDECIDED
+    assert json.loads(done.stdout)["verdict"] == "undecided"
+    assert (
+        run("profile", file, "--pair", "0", "1").returncode == ExitCode.DONE
+    )  # nothing is decided
+
+
+def test_another_claim_says_nothing_about_the_certificate() -> None:
+    file = PACKAGE / "1-1-1e-06-0.9.json"
+    done = run("audit", file, "--eps", "3", "--delta", "1e-3")
+    assert done.returncode == 0
+    assert "not looked at: this is about another claim than the file's own" in done.stdout
+    assert "1.12 times the central one at eps = 1" in done.stdout  # the file's own eps

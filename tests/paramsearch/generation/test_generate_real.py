@@ -114,3 +114,20 @@ def test_a_budget_is_checked_before_the_search() -> None:
     with pytest.raises(Undecided, match="give --budget"):
         generate_real(request, announce=lines.append)
     assert "max_value >= " in lines[0]
+
+
+def test_the_coarsest_rounding_may_be_one_step() -> None:
+    request = RealRequest(n=100, eps=0.1, delta=1e-3, max_error_ratio=2.0, tries=1)
+    assert request.target.coarsest() == 1
+    made = generate_real(request)
+    expected = ExpectedCost.of_file(made.file)
+    assert expected.over_central is not None
+    assert expected.over_central <= 2.0 * (1 + 1e-9)  # in units of the Laplace mechanism
+    assert made.file.certificate is not None
+
+
+def test_a_range_whose_sums_are_no_numbers_has_no_error() -> None:
+    file = generate_real(RealRequest(n=50, eps=1.0, delta=1e-6, zeta=0.4, tries=1)).file
+    settings = {**file.provenance.settings, "high": 1.7e308}
+    provenance = file.provenance.model_copy(update={"settings": settings})
+    assert real_error(file.model_copy(update={"provenance": provenance})) is None
