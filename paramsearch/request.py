@@ -11,8 +11,10 @@ from accounting.base.errors import InvalidParameter
 from accounting.base.validation import one_of, positive, real, whole
 from accounting.model.costs import (
     LARGEST_STEP,
+    allowed_rmse,
     central_by_fraction,
     central_by_rmse,
+    central_rmse,
     discrete_laplace_deviation,
     largest_central_of,
     require_error_ratio_in_reach,
@@ -149,10 +151,15 @@ class Request(Problem):
         if self.method == "search" and self.eps > LARGEST_STEP * self.max_value:
             central = self.least_central(largest_central_of(self))
             if central > LARGEST_STEP * self.max_value:
+                least = allowed_rmse(self)
+                if self.max_error_ratio is not None:
+                    least /= central_rmse(self)
+                asked = self.max_rmse is not None or self.max_error_ratio is not None
+                remedy = f"allow at least {least:.4g}" if asked else "a smaller central fraction"
                 raise InvalidParameter(
                     f"eps = {self.eps:g} with max_value = {self.max_value} and this error means "
                     f"eps* = {central:.6g} of the central noise, more than {LARGEST_STEP:g} per "
-                    "unit, which leaves hardly any noise: take a smaller eps or allow more error"
+                    f"unit, which leaves hardly any noise: take a smaller eps, or {remedy}"
                 )
 
     @property

@@ -177,11 +177,17 @@ def _central_of(max_rmse: float, max_value: int, honest: float) -> float:
 
 def _errors_in_reach(max_value: int, largest: float, honest: float) -> tuple[float, float]:
     """The error of the largest eps*, and one that leaves a part of it for the atoms."""
+    step = largest / max_value
     least, allowed = (
-        discrete_laplace_deviation(share * largest / max_value) / math.sqrt(honest)
-        for share in (1.0, _ALLOWED_SHARE)
+        discrete_laplace_deviation(found) / math.sqrt(honest)
+        for found in (step, _ALLOWED_SHARE * min(step, LARGEST_STEP))
     )
     return least, allowed
+
+
+def allowed_rmse(problem: Problem) -> float:
+    """About the smallest error that can be asked for."""
+    return _errors_in_reach(problem.max_value, largest_central_of(problem), problem.honest)[1]
 
 
 def require_rmse_in_reach(problem: Problem, max_rmse: float) -> None:

@@ -25,7 +25,7 @@ USERS = (*(k * 10**e for e in range(3, 9) for k in (1, 3)), 10**9)
 """Stops of the slider for the number of users."""
 _FIRST_USERS = 1_000_000
 """Number of users that the page shows first."""
-_LEFT_OUT = {"n", "messages_per_user", "bits_per_user", "seconds", "objective"}
+_LEFT_OUT = {"n", "messages_per_user", "bits_per_user", "seconds", "objective", "version"}
 """Columns that the page does not need; it computes the first three for any n, as
 ``Row.for_users`` does."""
 

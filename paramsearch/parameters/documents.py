@@ -103,8 +103,8 @@ def read_source(path: AnyPath) -> Source:
 
     >>> from paramsearch.tables.lookup import shipped_folder
     >>> found = read_source(shipped_folder() / "files" / "5-1-1e-06-0.9.json")
-    >>> found.document, len(found.sha256)
-    (<ParameterFile: (1, 1e-06) for n = 1,000,000, max_value = 5; 6 atoms, certified>, 64)
+    >>> found.document.problem.max_value, len(found.sha256)
+    (5, 64)
     """
     data, source, content = _parsed(path)
     document: Document

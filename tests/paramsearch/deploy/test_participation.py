@@ -246,7 +246,7 @@ def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
     made = load(SHIPPED)
     nothing = math.exp(-float(Noise(made).rate) / made.problem.n)
     assert f"{nothing:.4f}" == "0.9997"
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "paramsearch" / "deploy" / "README.md").read_text(encoding="utf-8")
     section = readme.split("## What the shuffler must hide")[1].split("\n## ")[0]
     assert "0.9997" in section
     described = schema()["description"]
