@@ -11,6 +11,7 @@ from importlib import resources
 
 from accounting.base import strict_json
 from accounting.base.arrays import FloatArray
+from accounting.base.enclosure import Summarized
 from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import whole
@@ -128,8 +129,8 @@ class ComparisonRow:
     guarantee: str
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Summarized):
     """Mechanisms for one problem.
 
     Attributes:
@@ -143,6 +144,16 @@ class Comparison:
     left_out: tuple[str, ...] = ()
     file: ParameterFile | None = None
     interrupted: bool = False
+
+    def summary(self) -> tuple[str, str]:
+        """The mechanisms, and the last of them, which is ours."""
+        names = ", ".join(row.mechanism for row in self.rows)
+        last = self.rows[-1]
+        error = "no bound of the error" if last.rmse is None else f"RMSE {last.rmse:.6g}"
+        return names, (
+            f"{last.mechanism}: {error}, {last.messages_per_user:.6g} messages and "
+            f"{last.bits_per_user:.6g} bits per user; {last.guarantee}"
+        )
 
 
 def compare(

@@ -93,6 +93,12 @@ def as_path(path: AnyPath) -> Path:
         raise InvalidParameter(f"{path!r:.60} is not a path: give a string or a Path") from None
 
 
+def instance(name: str, value: object, kind: type | tuple[type, ...], remedy: str) -> None:
+    """Refuse a value of another type, with what to give instead."""
+    if not isinstance(value, kind):
+        raise InvalidParameter(f"{name} = {value!r:.60} is a {type(value).__name__}; {remedy}")
+
+
 def one_of(name: str, value: object, known: Sequence[str]) -> None:
     """Refuse a value that is not one of the known words."""
     if value not in known:

@@ -20,7 +20,7 @@ from accounting.base.deadline import check_deadline, until
 from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import SMALLEST_GAP, gap_width, positive
+from accounting.base.validation import SMALLEST_GAP, gap_width, instance, positive
 from accounting.model.change import in_words
 from accounting.model.configuration import Proposal
 from accounting.model.costs import LARGEST_STEP
@@ -158,6 +158,8 @@ def audit(
     >>> audit(proposal, Claim.of(proposal, delta=1e-7)).verdict
     'violated'
     """
+    kinds = (ParameterFile, Proposal, RejectedFile)
+    instance("document", document, kinds, "read_source(path).document reads one from a file")
     trusted = checked(document)
     if isinstance(trusted, RejectedFile):
         if trusted.remade is None:

@@ -56,7 +56,9 @@ app = typer.Typer(
     help="Parameters for private summation with correlated noise in the shuffle model.",
 )
 for command in _COMMANDS:
-    app.command()(command)
+    # lines of the source are not lines of a terminal
+    paragraphs = (" ".join(part.split()) for part in (command.__doc__ or "").split("\n\n"))
+    app.command(help="\n\n".join(paragraphs))(command)
 
 
 def _version(wanted: bool) -> None:
@@ -125,6 +127,8 @@ def _failure(error: Exception) -> ExitCode:
     if isinstance(error, OSError):
         return _fail("error", f"{error.filename or 'input or output'}: {error.strerror}")
     if hasattr(error, "format_message"):  # of Typer's own copy of click, or of click
+        if not error.format_message():  # no arguments: the help is printed
+            return ExitCode.BAD_INPUT
         context = getattr(error, "ctx", None)
         if context is not None:
             print(f"{context.get_usage()}\nTry '{context.command_path} --help'.", file=sys.stderr)

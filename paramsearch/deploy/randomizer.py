@@ -20,7 +20,7 @@ import numpy as np
 from accounting.base.arrays import IntArray
 from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import InvalidParameter, TooLarge
-from accounting.base.validation import real, whole
+from accounting.base.validation import instance, real, whole
 from accounting.model.family import Atom
 from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.codec import Codec, Message
@@ -149,6 +149,7 @@ class Randomizer(Summarized):
     def __init__(
         self, file: ParameterFile, source: BitSource | None = None, *, not_private: bool = False
     ) -> None:
+        instance("file", file, ParameterFile, "load(path) reads a parameter file")
         if file.certificate is None:
             raise InvalidParameter("the file has no certificate; `paramsearch certify` adds one")
         consistent(file)

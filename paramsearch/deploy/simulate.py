@@ -21,7 +21,7 @@ from accounting.base.enclosure import Summarized
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import can_fork, cores
-from accounting.base.validation import one_of, share, whole
+from accounting.base.validation import instance, one_of, share, whole
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
@@ -210,6 +210,7 @@ def simulate(simulation: Simulation, progress: Progress = silent) -> SimulationR
     >>> abs(found.messages.deviation) < 4, abs(found.mse.deviation) < 4
     (True, True)
     """
+    instance("simulation", simulation, Simulation, "give a Simulation(file, users=...)")
     noise = Noise(simulation.file)
     runs = []
     for number in range(simulation.runs):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -43,6 +44,8 @@ _REPAIRS = 8
 _MANY_VALUES, _LARGE_MARGIN = 1000, 0.02
 """The max_value beyond which millions of pairs, near delta by estimates, are bounded for the first
 time in the certificate; and the relative distance there."""
+_SCALING_STEPS = 14
+"""Most bounds that are computed to scale the noise."""
 _FIRST_REPAIR = 2e-4
 """Increase of all log means when a certificate misses delta; it doubles with each attempt."""
 
@@ -52,7 +55,7 @@ def finish(
 ) -> tuple[ParameterFile, FloatArray]:
     """The certified file, and the noise in it as parameters of the model."""
     worst = None if model.target.problem.any_sequence else WorstPairs.estimated(model, x)
-    x = calibrated(model, x) if worst is None else worst.calibrated(x)
+    x = calibrated(model, x, progress) if worst is None else worst.calibrated(x, progress)
     slow_proof = request.tier != "fast" and not model.large
     if worst is not None and slow_proof and model.target.problem.max_value >= _CHECKED_FROM:
         worst, x = worst.checked(x, progress)
@@ -118,14 +121,14 @@ class WorstPairs:
         worst = np.argsort(-excess)[: _MOST_PAIRS if model.large else count]
         return WorstPairs(model, worst[excess[worst] > excess[worst[0]] - _NEAR_WORST])
 
-    def calibrated(self, x: FloatArray) -> FloatArray:
+    def calibrated(self, x: FloatArray, progress: Progress = silent) -> FloatArray:
         """All means scaled so that the upper bound of these pairs is just below delta."""
 
         def worst(moved: FloatArray) -> float:
             return float(pair_bounds(self.model, moved, self.pairs, _GAP)[1].max())
 
         many = self.model.target.problem.max_value > _MANY_VALUES
-        return _scaled(self.model, x, worst, _LARGE_MARGIN if many else _MARGIN)
+        return _scaled(self.model, x, worst, _LARGE_MARGIN if many else _MARGIN, progress)
 
     def checked(self, x: FloatArray, progress: Progress) -> tuple[WorstPairs, FloatArray]:
         """With the pairs that the estimates missed, and the means scaled for these as well."""
@@ -158,12 +161,14 @@ class WorstPairs:
         return WorstPairs(model, np.arange(len(both)))
 
 
-def calibrated(model: NoiseModel, x: FloatArray) -> FloatArray:
+def calibrated(model: NoiseModel, x: FloatArray, progress: Progress = silent) -> FloatArray:
     """All means scaled so that the bound for arbitrary sequences, or for the worst pairs, is just
     below delta."""
     if model.target.problem.any_sequence:
-        return _scaled(model, x, lambda moved: _sequence_upper(model, moved), _SEQUENCE_MARGIN)
-    return WorstPairs.estimated(model, x).calibrated(x)
+        return _scaled(
+            model, x, lambda moved: _sequence_upper(model, moved), _SEQUENCE_MARGIN, progress
+        )
+    return WorstPairs.estimated(model, x).calibrated(x, progress)
 
 
 def _sequence_upper(model: NoiseModel, x: FloatArray) -> float:
@@ -175,14 +180,24 @@ def _sequence_upper(model: NoiseModel, x: FloatArray) -> float:
 
 
 def _scaled(
-    model: NoiseModel, x: FloatArray, upper: Callable[[FloatArray], float], margin: float
+    model: NoiseModel,
+    x: FloatArray,
+    upper: Callable[[FloatArray], float],
+    margin: float,
+    progress: Progress,
 ) -> FloatArray:
     """All means scaled so that ``upper`` is below delta by about a relative ``margin``."""
+    bounds = count(1)
     goal = math.log(model.target.problem.delta) + math.log1p(-margin)
     scaling = MeanScaling(
-        steps=14,
+        steps=_SCALING_STEPS,
         longest_step=0.3,
         close=lambda excess: -margin / 2 < excess <= 0,
         aim=-margin / 8,
     )
-    return scaling.run(x, lambda moved: math.log(max(upper(moved), 1e-300)) - goal).x
+
+    def excess(moved: FloatArray) -> float:
+        progress(f"scaling the noise to delta, bound {next(bounds)} of at most {_SCALING_STEPS}")
+        return math.log(max(upper(moved), 1e-300)) - goal
+
+    return scaling.run(x, excess).x

@@ -10,6 +10,7 @@ from typing import Any
 from accounting.base.enclosure import Summarized
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
+from accounting.base.validation import instance
 from accounting.model.costs import largest_central_of
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
@@ -32,6 +33,10 @@ _PREDICTION_SECONDS = 3.0
 """Longest time for the prediction of what shorter messages would cost."""
 _FEWER_BITS = 0.995
 """Ratio of bits per user from which on shorter messages are worth mentioning."""
+
+
+class ProofInterrupted(KeyboardInterrupt):
+    """An interrupt while the result of a search was being certified, which gives it up."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,8 +89,8 @@ def generate(
 ) -> Generated:
     """Search for the cheapest parameters of a request, and certify them.
 
-    A KeyboardInterrupt ends the search, and the best candidate so far is certified; a second one is
-    passed on.
+    A KeyboardInterrupt ends the search, and the best candidate so far is certified; a second one,
+    or one that comes when the search has ended, is passed on.
 
     Args:
         request: The problem, and how to solve it.
@@ -110,6 +115,7 @@ def generate(
     >>> found.optimality.proven, found.optimality.listed
     (4, 4)
     """
+    instance("request", request, Request, "give a Request, or use generate_real")
     try:
         return _generate(request, resume, draft, refine_only, stop, progress)
     except TooLarge as error:
@@ -252,6 +258,8 @@ def _finished(
             request,
             progress=lambda text: progress(f"certifying: {text}"),
         )
+    except KeyboardInterrupt as signal:
+        raise ProofInterrupted from signal
     except InvalidParameter as error:
         raise Undecided(
             f"the search ended outside the range of the evaluators ({error}); take a larger eps or "

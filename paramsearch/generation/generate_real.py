@@ -23,8 +23,10 @@ from paramsearch.search.families.family_draft import FamilyDraft
 
 DEFAULT_REAL_TRIES = 40
 """Number of families that a search for real values tries."""
-_CHOICE_SHARE, _LEAST_SHARE = 0.25, 0.25
-"""Share of a budget for choosing the rounding, and the least that is left for everything else."""
+_CHOICE_SHARE = 0.25
+"""Share of a budget for choosing the rounding."""
+_USUAL_SIZE = 1.3
+"""About the max_value that is chosen, in units of the smallest possible one."""
 _MORE_ERROR, _LESS_ERROR = 1 + 1e-6, 0.99
 """Ratios between which the error of a file to resume counts as the one that is asked for."""
 
@@ -177,14 +179,17 @@ def generate_real(
     rounding = None if resume is None else _rounding_of(resume, request)
     if rounding is None:
         announce(_needs(target))
-        TimePlan.of(request.rounded(target.coarsest())).check()
+        about = min(LARGEST_VALUE, math.ceil(_USUAL_SIZE * target.coarsest()))
+        TimePlan.of(request.rounded(about)).check(1 - _CHOICE_SHARE)
         rounding = target.choose(progress, Budget(seconds=_CHOICE_SHARE * request.budget))
     left = request.budget - (time.monotonic() - begun)
     rounded = replace(
         request.rounded(rounding.max_value, rounding.eps_central),
-        budget=max(_LEAST_SHARE * request.budget, left),
         settings={**target.settings, "predicted_bits": round(rounding.bits, 4)},
     )
+    # what is left is not refused any more
+    needed = min(TimePlan.of(replace(rounded, budget=max(1.0, left))).needed, request.budget)
+    rounded = replace(rounded, budget=max(left, needed))
     TimePlan.of(rounded).announce(announce)
     draft = rounding.draft if rounding.draft.parts else None
     made = generate(rounded, resume=resume, draft=draft, progress=progress)

@@ -20,6 +20,8 @@ _SECONDS: dict[Tier, tuple[tuple[int, float], ...]] = {
 """Seconds of calibration and proof on two cores by max_value, measured."""
 _FIRST_ANSWER = ((1, 0.5), (50, 3.0), (200, 8.0), (500, 20.0), (1000, 60.0), (5000, 600.0))
 """Seconds after which the shortest search has a family with its noise."""
+_SCALINGS = 5
+"""Bounds for arbitrary sequences of changes that calibration and proof take together."""
 _LARGEST_SHARE = 0.5
 """Largest share of a budget for a proof by balls; above, the fast evaluators prove most pairs."""
 _TOLERANCE = 1.25
@@ -89,19 +91,26 @@ class TimePlan:
             return f"a budget of {self.budget:,.0f} s is too small: {parts}; {total}"
         return f"budget: {parts}"
 
-    def check(self) -> None:
+    @property
+    def needed(self) -> float:
+        """About how long the shortest search and the proof take together."""
+        return self.first_answer + self.proof_seconds
+
+    def check(self, share: float = 1.0) -> None:
         """Refuse a budget that is far too small, before any of it is spent.
+
+        Args:
+            share: Of the budget that is left for the search and the proof.
 
         Raises:
             Undecided: If even the shortest search and the proof together take much longer.
         """
-        needed = self.first_answer + self.proof_seconds
-        if needed > _TOLERANCE * self.budget + _SLACK:
+        if self.needed > _TOLERANCE * share * self.budget + _SLACK:
+            enough = _rounded_up(1.2 * self.needed / share)
             raise Undecided(
                 f"a budget of {self.budget:,.0f} s is too small for max_value {self.max_value:,}: "
                 f"the shortest search takes about {self.first_answer:,.0f} s and the proof about "
-                f"{self.proof_seconds:,.0f} s; give --budget {_rounded_up(1.2 * needed):.0f} or "
-                "more, or none"
+                f"{self.proof_seconds:,.0f} s; give --budget {enough:.0f} or more, or none"
             )
 
     def announce(self, progress: Progress) -> None:
@@ -123,7 +132,8 @@ def _rounded_up(seconds: float) -> float:
 def _expected(tier: Tier, request: Request) -> float:
     """Seconds of a proof."""
     seconds = _interpolated(_SECONDS[tier], request.max_value)
-    return seconds * request.changed_coordinates * request.releases
+    scalings = _SCALINGS if request.any_sequence else 1
+    return seconds * request.changed_coordinates * request.releases * scalings
 
 
 def _interpolated(points: tuple[tuple[int, float], ...], max_value: int) -> float:

@@ -17,7 +17,7 @@ from typing import get_args
 
 from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
-from accounting.base.validation import AnyPath, as_path, one_of, positive
+from accounting.base.validation import AnyPath, as_path, instance, one_of, positive
 from accounting.model.costs import central_rmse
 from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import consistent, for_users
@@ -298,6 +298,7 @@ class Table(Summarized):
         Raises:
             InvalidParameter: If no file serves; the message has a command that makes one.
         """
+        instance("query", query, Query, "give a Query(n=..., eps=..., delta=..., max_value=...)")
         self._serving(query)  # refuses a query that no file serves
         rows = [row.for_users(query.n) for row in self.rows if query.as_private(row)]
         rows.sort(key=lambda row: (row.cost(query.objective), row.rmse))

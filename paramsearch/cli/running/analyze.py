@@ -68,7 +68,7 @@ def analyze(
     if as_json:
         print_json(_answer(found))
     else:
-        show(_facts(found))
+        show(_facts(found, parameters.problem.n if users is None else None))
 
 
 def _read(analyzer: Analyzer, path: Path, say: Progress) -> None:
@@ -97,7 +97,7 @@ def _answer(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _facts(found: Estimate) -> Iterator[Fact]:
+def _facts(found: Estimate, assumed: int | None) -> Iterator[Fact]:
     import numpy as np
 
     order = np.argsort(-found.value, kind="stable")[:_SHOWN]
@@ -112,6 +112,8 @@ def _facts(found: Estimate) -> Iterator[Fact]:
         yield "", f"{len(found.value) - _SHOWN:,} smaller coordinates are in --json"
     yield "noise", f"standard deviation {found.standard_deviation:.6g}"
     yield "messages", f"{found.messages:,}"
+    if assumed is not None:
+        yield "users", f"all {assumed:,} are assumed to have taken part; --users says how many did"
     if found.rejected:
         yield "rejected", f"{found.rejected:,} that are not symbols of this file", "yellow"
     if found.duplicates:

@@ -81,6 +81,7 @@ def _answer(outcome: SimulationResult) -> dict[str, Any]:
 
 def _facts(outcome: SimulationResult) -> Iterator[Fact]:
     from paramsearch.deploy.participation import too_few_users
+    from paramsearch.parameters.real_range import real_error
 
     plan = outcome.simulation
 
@@ -103,6 +104,9 @@ def _facts(outcome: SimulationResult) -> Iterator[Fact]:
     mse = outcome.mse
     yield "error", f"RMSE {math.sqrt(mse.measured):.6g}, expected {math.sqrt(mse.expected):.6g}"
     yield "MSE", compared(mse, 1.0)
+    if (error := real_error(plan.file)) is not None:
+        step = error.width / plan.file.problem.max_value
+        yield "units", f"steps of {step:.4g} of the real values, whose rounding is not in the error"
     few = too_few_users(plan.file, plan.noisy_users)
     if few is not None:
         yield "warning", few, "yellow"

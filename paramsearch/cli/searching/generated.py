@@ -70,11 +70,16 @@ def _paper_for_vectors(problem: Problem, file: ParameterFile) -> Iterator[Fact]:
 
 @contextmanager
 def nothing_written() -> Iterator[None]:
-    """An interrupt that comes before there is anything to certify says so."""
+    """An interrupt that leaves nothing behind says why."""
+    from paramsearch.generation.generate import ProofInterrupted
+
     try:
         yield
+    except ProofInterrupted:
+        note("no file was written: the search had ended, and its proof was interrupted")
+        raise
     except KeyboardInterrupt:
-        note("no file was written: there was nothing to certify yet, or its proof was interrupted")
+        note("no file was written: there was nothing to certify yet")
         raise
 
 
