@@ -1,12 +1,13 @@
 """One command for the page of results: runs the benchmarks, and writes benchmarks/results.
 
-    python benchmarks/results.py [--only NAME ...] [--again] [--list]
+    python benchmarks/results.py [--only NAME ...] [--again] [--known] [--list]
 
 Every section of the page is a file in ``benchmarks/results/sections`` with the commit, the date and
 the machine of its measurement.  A section that is there is not measured again unless it is named
 with ``--only`` or ``--again`` is given; the tables of ``search`` and ``real`` keep their rows in
-CSV files and go on where they were interrupted (remove the file to measure them again).  All of it
-takes about three hours on two cores; let the machine do nothing else meanwhile.
+CSV files and go on where they were interrupted (remove the file to measure them again); with
+``--known`` they show the rows that are there.  All of it takes about three hours on two cores; let
+the machine do nothing else meanwhile.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Section:
         name: What ``--only`` calls it, and the name of its file.
         title: Its heading.
         command: The script and its arguments, relative to this folder.
+        rows: Further arguments for the rows of a table that is kept in a CSV file: to measure those
+            that are missing, and to measure none.
         about: What the numbers mean.
         figures: Pictures that the script draws, in the folder of the results.
         as_text: Whether the output is plain text rather than Markdown.
@@ -40,6 +43,7 @@ class Section:
     title: str
     command: tuple[str, ...]
     about: str
+    rows: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     figures: tuple[str, ...] = ()
     as_text: bool = False
 
@@ -49,12 +53,13 @@ SECTIONS = (
         "search",
         "What a search finds, and how long it takes",
         (
-            *("generate.py", "--all", "--csv", "results/search.csv"),
+            *("generate.py", "--csv", "results/search.csv"),
             *("--growth", "results/growth.png", "--headline", "results/messages.svg"),
         ),
         "ε = 1, δ = 10⁻⁶, seed 0, without the package's table; certified files. `paper` is the "
         "paper's bound with the t' of its program and the best split of the slack.",
-        ("messages.svg", "growth.png"),
+        rows=(("--all",), ("--rows",)),
+        figures=("messages.svg", "growth.png"),
     ),
     Section(
         "real",
@@ -65,7 +70,8 @@ SECTIONS = (
         ),
         "ε = 1, δ = 10⁻⁶, the error of the Laplace mechanism with 0.75 ε. The paper's columns are "
         "its max_value with the noise of its theorem.",
-        ("real.png",),
+        rows=((), ("--users",)),
+        figures=("real.png",),
     ),
     Section(
         "stage_1",
@@ -111,10 +117,10 @@ SECTIONS = (
 )
 
 
-def measure(section: Section) -> None:
+def measure(section: Section, *, known: bool = False) -> None:
     """Run the benchmark of a section and write the section's file."""
-    script, *arguments = section.command
-    about = f"Measured on {stamp.date()} at commit {stamp.commit()}: {stamp.machine()}."
+    script, *arguments = (*section.command, *section.rows[known])
+    about = f"Made on {stamp.date()} at commit {stamp.commit()}: {stamp.machine()}."
     done = subprocess.run(
         [sys.executable, str(HERE / script), *arguments],
         cwd=HERE,
@@ -159,6 +165,7 @@ def main() -> None:
     names = [section.name for section in SECTIONS]
     parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="NAME")
     parser.add_argument("--again", action="store_true", help="measure every section again")
+    parser.add_argument("--known", action="store_true", help="no new rows of tables in CSV files")
     parser.add_argument("--list", action="store_true", help="the names of the sections")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     asked = parser.parse_args()
@@ -170,7 +177,7 @@ def main() -> None:
         wanted = section.name in asked.only if asked.only else not place(section).exists()
         if (wanted or asked.again) and not asked.page:
             print(f"{section.name}: {section.title}", file=sys.stderr, flush=True)
-            measure(section)
+            measure(section, known=asked.known)
             write_page()
     write_page()
 
