@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit
 from paramsearch.certification.weak_noise import WeakNoise
 from paramsearch.cli.output import Fact
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import atom_in_words, claim_in_words, values_of
@@ -59,8 +60,11 @@ class Answer:
         return None
 
     @property
-    def _has_certificate(self) -> bool:
-        return isinstance(self.document, ParameterFile) and self.document.certificate is not None
+    def _about_another_claim(self) -> bool:
+        """Whether a file's certificate was left alone, since something else was asked."""
+        if not isinstance(self.document, ParameterFile) or self.document.certificate is None:
+            return False
+        return replace(Claim.of(self.document), delta=self.found.claim.delta) != self.found.claim
 
     def for_machines(self) -> dict[str, Any]:
         """One JSON object."""
@@ -130,7 +134,7 @@ class Answer:
                 "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
             )
             yield "certificate", what
-        elif found.proof is not None and self._has_certificate:
+        elif found.proof is not None and self._about_another_claim:
             yield "certificate", "not looked at: this is about another claim than the file's own"
         expected = ExpectedCost.of(self.document, found.claim)
         if expected is not None:

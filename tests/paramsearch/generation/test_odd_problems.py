@@ -50,7 +50,12 @@ def test_odd_but_possible(
 
 
 @pytest.mark.parametrize(
-    ("eps", "delta", "fraction"), [(1e-6, 1e-6, 0.9), (1.0, 1e-20, 0.9), (1.0, 1e-6, 1e-9)]
+    ("eps", "delta", "fraction"),
+    [
+        pytest.param(1e-6, 1e-6, 0.9, marks=pytest.mark.slow),
+        pytest.param(1.0, 1e-20, 0.9, marks=pytest.mark.slow),
+        (1.0, 1e-6, 1e-9),
+    ],
 )
 def test_out_of_reach_is_undecided(eps: float, delta: float, fraction: float) -> None:
     with pytest.raises(Undecided, match="take a larger eps"):
