@@ -24,6 +24,7 @@ from flint import arb
 from accounting.base.balls import above, ball, below, precision
 from accounting.base.deadline import check_time
 from accounting.base.enclosure import Enclosure
+from accounting.base.errors import TooLarge
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom, ExactNoise, Mechanism
 from accounting.notary.columns import UNIT
@@ -33,6 +34,8 @@ from accounting.notary.tables import NoiseTable
 
 _BITS = 192
 """Working precision."""
+_LARGEST_SHIFT = 1 << 20
+"""Largest shift of a noise whose masses are summed, which bounds time and memory."""
 
 
 def limit_delta(
@@ -51,7 +54,7 @@ def limit_delta(
         atoms than values.
 
     Raises:
-        TooLarge: If there are too many changes.
+        TooLarge: If there are too many changes, or one shifts a noise too far.
         Undecided: If time runs out.
 
     >>> from fractions import Fraction
@@ -99,11 +102,13 @@ class _Views:
 
     def _at_least(self, atom: Atom, least: int) -> arb:
         """P[z_s >= least]."""
+        _check_shift(least)
         return 1 - _table(self.atoms[atom]).at(np.array([least - 1])).total[least - 1]
 
     def _of_pair(self, first: int, second: int) -> arb:
         """P[A >= first and B >= second], by the value of z_0."""
         most = max(first, second)
+        _check_shift(most)
         if most == 0:
             return arb(1)
         points = np.arange(most)
@@ -119,6 +124,11 @@ class _Views:
             one, other = (1 - part for part in missing)
             found = found + unit.mass[k] * one * other
         return found
+
+
+def _check_shift(size: int) -> None:
+    if size > _LARGEST_SHIFT:
+        raise TooLarge(f"a change shifts a noise by {size:,}, more than {_LARGEST_SHIFT:,}")
 
 
 def _table(parts: tuple[ExactNoise, ...]) -> NoiseTable:

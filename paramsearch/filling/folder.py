@@ -34,7 +34,7 @@ from paramsearch.tables.index import FILES, INDEX, Row
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module where there is one
 
 _STALE = 3600
 """Age in seconds from which on a temporary file is certainly not being written any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -270,13 +271,14 @@ def _finished(
         optimality = prove_local_optimality(
             best.model, x, request, deadline=plan.end, progress=progress
         )
+    late = interrupted or time.monotonic() + _PREDICTION_SECONDS > plan.end
     return Generated(
         file,
         optimality,
         tuple(search.prices),
         interrupted=interrupted,
         cut_short=cut_short,
-        fewer_bits=None if interrupted else _fewer_bits(search, best, file.cost.bits_per_user),
+        fewer_bits=None if late else _fewer_bits(search, best, file.cost.bits_per_user),
     )
 
 

@@ -8,10 +8,12 @@ from fractions import Fraction
 import pytest
 
 from accounting import ExactCentral, ExactNoise, Mechanism
+from accounting.base.balls import precision
+from accounting.base.errors import TooLarge
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom
 from accounting.model.question import Question
-from accounting.proof.limit_delta import limit_delta
+from accounting.proof.limit_delta import _Views, limit_delta
 from accounting.proof.prove import prove
 
 LARGE = 60.0
@@ -73,3 +75,14 @@ def test_more_atoms_than_values_have_no_lower_bound() -> None:
     atoms = dict.fromkeys([(-1, 1), (-1, -1, 2), (-2, 1, 1), (-2, 2)], noise)
     limit = limit_delta(Mechanism(2, atoms, ExactCentral(step=Fraction(4, 5))))
     assert limit.lower == 0 < limit.upper
+
+
+def test_a_shift_beyond_every_table_is_refused_before_memory_is_taken() -> None:
+    noise = ExactNoise(p=Fraction(1, 2), r=Fraction(1))
+    mechanism = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10)))
+    with precision(64):
+        views = _Views(mechanism)
+        with pytest.raises(TooLarge, match="shifts a noise"):
+            views.at_least((-1, 1), 1 << 40)
+        with pytest.raises(TooLarge, match="shifts a noise"):
+            views.of_pair(0, 1 << 40)
