@@ -83,7 +83,7 @@ class Answer:
                 for made in (proof.worst_sequence if proof else ())
             ],
             "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
-            "adjacency": "substitution",
+            "adjacency": found.claim.adjacency,
             "max_value": found.mechanism.max_value,
             "dimension": found.mechanism.dimension,
             "releases": found.claim.releases,

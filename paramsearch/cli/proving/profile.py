@@ -13,7 +13,7 @@ import typer
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import gap_width, not_negative, probability, share
-from accounting.model.change import Change, in_words
+from accounting.model.change import SUBSTITUTION, Change, in_words
 from accounting.model.costs import bits_per_message
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
@@ -254,7 +254,7 @@ def _answer(
         ],
         "gap_met": found.met,
         "upper_bound_only": not found.exact,
-        "adjacency": "substitution",
+        "adjacency": profile.adjacency,
         "max_value": profile.mechanism.max_value,
         "dimension": profile.mechanism.dimension,
         "releases": profile.releases,
@@ -271,7 +271,7 @@ def _facts(
     found: Delta, asked: _Asked, verdict: Verdict | None, plot: Path | None
 ) -> Iterator[Fact]:
     from paramsearch.parameters.honest_fraction import in_words as fraction_in_words
-    from paramsearch.parameters.words import releases_in_words
+    from paramsearch.parameters.words import changes_in_words
 
     mechanism, releases = asked.profile.mechanism, asked.profile.releases
     lower, upper = found.enclosure.lower, found.enclosure.upper
@@ -287,9 +287,13 @@ def _facts(
         kind = f"changes of vectors of dimension {mechanism.dimension:,} with one value in"
         kind = kind if mechanism.dimension > 1 else "ordered pairs of"
         yield "pairs", f"all {len(found.changes):,} {kind} 0..{mechanism.max_value}"
+    words = changes_in_words(
+        releases, same_change=asked.profile.same_change, adjacency=asked.profile.adjacency
+    )
     if releases > 1:
-        words = releases_in_words(releases, same_change=asked.profile.same_change)
         yield "releases", words
+    elif asked.profile.adjacency != SUBSTITUTION:
+        yield "adjacency", words
     if asked.honest < 1:
         part = fraction_in_words(asked.honest, asked.proved_for)
         yield "honest", f"{part} of the users adding noise"
