@@ -8,6 +8,7 @@ of changes, the witness.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -58,6 +59,11 @@ class SequenceBounds:
     settled: bool
     kinds: tuple[int, ...] = ()
 
+    def renumbered(self, direction: Sequence[int]) -> SequenceBounds:
+        """The same with the change i called ``direction[i]``."""
+        witness = tuple((direction[q], times) for q, times in self.witness)
+        return replace(self, witness=witness, kinds=tuple(direction[q] for q in self.kinds))
+
 
 @dataclass(frozen=True)
 class _Kinds:
@@ -80,9 +86,29 @@ class _Kinds:
         return DominatingPair.from_profile(row, base=self.profiles.base, step=self.profiles.step)
 
 
+@dataclass(frozen=True)
+class OneRelease:
+    """What one user can change in one release.
+
+    ``less`` and ``more`` are all changes with at most and with at least the true noise: upper
+    bounds come from ``less``, lower ones from ``more``.  Each of the ``directions`` lists the
+    changes that may follow each other (``accounting.model.change.directions``).
+    """
+
+    less: ViewPairs
+    more: ViewPairs
+    directions: Sequence[Sequence[int]]
+
+    def of(self, direction: Sequence[int]) -> tuple[ViewPairs, ViewPairs]:
+        """``less`` and ``more`` for the changes of one direction."""
+        if len(direction) == self.less.pair_count:
+            return self.less, self.more
+        less = self.less.subset(np.array(direction))
+        return less, less if self.less is self.more else self.more.subset(np.array(direction))
+
+
 def sequence_bounds(
-    less: ViewPairs,
-    more: ViewPairs,
+    changes: OneRelease,
     eps: float,
     releases: int,
     *,
@@ -90,12 +116,36 @@ def sequence_bounds(
     claim: float | None = None,
     progress: Progress = silent,
 ) -> SequenceBounds:
-    """Bounds on delta(eps) of any ``releases`` changes of one user.
+    """Bounds on delta(eps) of any ``releases`` changes of one user, all of one direction.
 
-    ``less`` and ``more`` are all changes in one release, with at most and at least the true noise:
-    the upper bound comes from ``less``, the lower one from ``more``.  Once the bounds decide
-    ``claim``, the grid is not refined further.
+    Once the bounds decide ``claim``, the grid is not refined further.
     """
+    found = []
+    for direction in changes.directions:
+        less, more = changes.of(direction)
+        of_one = _bounds(less, more, eps, releases, gap=gap, claim=claim, progress=progress)
+        found.append(of_one.renumbered(direction))
+    worst = max(found, key=lambda one: one.lower)
+    return SequenceBounds(
+        lower=worst.lower,
+        upper=max(one.upper for one in found),
+        witness=worst.witness,
+        settled=all(one.settled for one in found),
+        kinds=tuple(kind for one in found for kind in one.kinds),
+    )
+
+
+def _bounds(
+    less: ViewPairs,
+    more: ViewPairs,
+    eps: float,
+    releases: int,
+    *,
+    gap: float,
+    claim: float | None,
+    progress: Progress,
+) -> SequenceBounds:
+    """``sequence_bounds`` where every change may follow every other."""
     if releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps:  # exact_view.md, Lemma 5
         return SequenceBounds(0.0, 0.0, witness=((0, releases),), settled=True, kinds=(0,))
     upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
@@ -125,16 +175,28 @@ def sequence_bounds(
     return SequenceBounds(lower, max(upper, lower), witness, settled, founders)
 
 
-def rough_upper(view_pairs: ViewPairs, eps: float, releases: int) -> float:
+def rough_upper(changes: OneRelease, eps: float, releases: int) -> float:
     """An upper bound from the coarsest grid alone, for a search."""
-    kinds = _kinds(change_profiles(view_pairs, eps, releases, gap=_COARSEST), eps)
-    return _upper(kinds, eps, releases, _COARSEST)
+    return max(
+        _upper(_rough_kinds(changes, direction, eps, releases), eps, releases, _COARSEST)
+        for direction in changes.directions
+    )
 
 
-def kinds_of_changes(view_pairs: ViewPairs, eps: float, releases: int) -> tuple[int, ...]:
+def kinds_of_changes(changes: OneRelease, eps: float, releases: int) -> tuple[int, ...]:
     """Changes that stand for all others with similar profiles; an estimate, for a search."""
-    profiles = change_profiles(view_pairs, eps, releases, gap=_COARSEST)
-    return _kinds(profiles, eps).founder
+    return tuple(
+        direction[kind]
+        for direction in changes.directions
+        for kind in _rough_kinds(changes, direction, eps, releases).founder
+    )
+
+
+def _rough_kinds(
+    changes: OneRelease, direction: Sequence[int], eps: float, releases: int
+) -> _Kinds:
+    less, _ = changes.of(direction)
+    return _kinds(change_profiles(less, eps, releases, gap=_COARSEST), eps)
 
 
 def _kinds(profiles: Profiles, eps: float) -> _Kinds:

@@ -21,7 +21,7 @@ from accounting.base.balls import above, below
 from accounting.base.deadline import OutOfTime, check_deadline
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress
-from accounting.model.change import Change, Repeated
+from accounting.model.change import Adjacency, Change, Repeated, directions
 from accounting.model.mechanism import Atom
 from accounting.model.proof_types import LOOSE
 from accounting.notary.columns import UNIT
@@ -29,7 +29,7 @@ from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.factors import TooFine
 from accounting.notary.grid import CoordinateShift, Grid, Noises, ShiftedChange
 from accounting.notary.processes import in_processes
-from accounting.notary.sequences import SequenceFinding, sequence_bounds
+from accounting.notary.sequences import SequenceFinding, sequence_bounds, worst_of
 
 # All thresholds below are rules of thumb: they decide how long a proof takes, not what it says.
 _CHEAP = 200_000
@@ -58,6 +58,7 @@ class Goal:
 
     eps: arb
     releases: int
+    adjacency: Adjacency
     gap: float
     """Relative gap between the bounds that is asked for."""
     claim: float | None
@@ -201,12 +202,9 @@ class AnySequenceRefinement(_Refinement):
                 f"grid {float(grid.h.mid()):.3g}"
             )
             try:
-                found = sequence_bounds(
-                    grid,
-                    self.changes,
-                    goal.eps,
-                    goal.releases,
-                    deadline=goal.deadline,
+                found = worst_of(
+                    self._bounds(grid, direction)
+                    for direction in directions([c.change for c in self.changes], goal.adjacency)
                 )
             except (TooLarge, Undecided):
                 if before == math.inf:
@@ -221,6 +219,12 @@ class AnySequenceRefinement(_Refinement):
             if cells > _FINEST_SEQUENCE_CELLS or time.monotonic() > goal.deadline:
                 return bounds
             before, cells = found.upper, 2 * cells
+
+    def _bounds(self, grid: Grid, direction: list[int]) -> SequenceFinding:
+        """Bounds for sequences of these changes."""
+        goal, changes = self.goal, [self.changes[index] for index in direction]
+        found = sequence_bounds(grid, changes, goal.eps, goal.releases, deadline=goal.deadline)
+        return found.renumbered(direction)
 
     def _take(self, found: SequenceFinding) -> None:
         bounds = self.bounds

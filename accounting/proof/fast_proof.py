@@ -77,7 +77,7 @@ def rounded_protocol(
 ) -> Protocol:
     """The evaluators for the mechanism with at most, or at least, its noise."""
     config = configuration(mechanism, noise=noise)
-    return Protocol(config, question.releases, question.same_change)
+    return Protocol(config, question.releases, question.same_change, question.adjacency)
 
 
 def prove_same_change(
@@ -87,7 +87,7 @@ def prove_same_change(
     eps, claim = question.eps, question.claim
     question = replace(question, same_change=True)
     less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
-    deviation = Deviation.of(mechanism, eps, question.releases)
+    deviation = Deviation.of(mechanism, eps, question.releases, question.adjacency)
     wanted = LOOSE
     upper = less.delta(eps, gap=wanted, progress=progress)
     while True:
@@ -132,18 +132,17 @@ def prove_any_sequence(
 ) -> tuple[Proof, list[Change]]:
     """Several releases with any changes; and changes that stand for all others."""
     eps, releases = question.eps, question.releases
-    single = Question(eps=eps)
+    single = Question(eps=eps, adjacency=question.adjacency)
     less, more = (rounded_protocol(mechanism, single, noise=n) for n in ("less", "more"))
     found = sequence_bounds(
-        less.view_pairs,
-        more.view_pairs,
+        replace(less.one_release, more=more.view_pairs),
         eps,
         releases,
         gap=gap,
         claim=question.claim,
         progress=progress,
     )
-    deviation = Deviation.of(mechanism, eps, releases)
+    deviation = Deviation.of(mechanism, eps, releases, question.adjacency)
     exact = less.configuration.family.exact
     enclosure = deviation.widened(found.lower if exact else 0.0, found.upper)
     changes = less.changes

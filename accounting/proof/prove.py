@@ -83,7 +83,7 @@ def prove(
     (True, {'ball': 2})
     """
     one_of("tier", tier, get_args(Tier))
-    notary = Notary(mechanism, question.releases, question.same_change)
+    notary = Notary(mechanism, question.releases, question.same_change, question.adjacency)
     if tier == "light" or (tier == "auto" and has_heavy_noise(mechanism)):
         tier = "auto"
         if question.claim is not None and notary.disclosed is None:
@@ -91,7 +91,7 @@ def prove(
             if light is not None:
                 return light
     tolerated = gap * (TYPICAL_DELTA if question.claim is None else question.claim)
-    thinned = is_thinned(mechanism, question.eps, question.releases, tolerated)
+    thinned = is_thinned(mechanism, question, tolerated)
     if tier == "auto":
         tier = _chosen_tier(mechanism, question, thinned=thinned)
     enclose = partial(

@@ -7,7 +7,7 @@ import math
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import AccountingError
 from accounting.base.progress import Progress, silent
-from accounting.model.change import Change
+from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof_types import LOOSE
 from accounting.model.question import Question
@@ -27,6 +27,7 @@ def satisfied_eps(
     *,
     releases: int = 1,
     same_change: bool = False,
+    adjacency: Adjacency = SUBSTITUTION,
     progress: Progress = silent,
 ) -> Enclosure | None:
     """The smallest eps with delta(eps) <= delta, enclosed to about a thousandth.
@@ -36,6 +37,7 @@ def satisfied_eps(
         delta: The delta of the guarantee.
         releases: Number of releases that are seen together.
         same_change: Whether a user makes the same change in every release.
+        adjacency: Which data sets are neighbors.
         progress: Called with one line of text now and then.
 
     Returns:
@@ -49,19 +51,19 @@ def satisfied_eps(
     >>> 0.9 < found.lower <= found.upper < 1.5
     True
     """
-    notary = Notary(mechanism, releases, same_change)
+    notary = Notary(mechanism, releases, same_change, adjacency)
     if notary.disclosed is not None:
         return None
-    question = Question(eps=1.0, releases=releases, same_change=same_change)
+    question = Question(eps=1.0, releases=releases, same_change=same_change, adjacency=adjacency)
     try:
-        if is_thinned(mechanism, 1.0, releases, delta / 1000):
+        if is_thinned(mechanism, question, delta / 1000):
             return _by_notary(notary, delta, progress)
         less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
         high = less.epsilon(delta, progress=progress)
-        if less == more and Deviation.of(mechanism, 1.0, releases).size == 0:
+        if less == more and Deviation.of(mechanism, 1.0, releases, adjacency).size == 0:
             return high
         limit = 1.01 * high.upper  # the deviation grows with eps: its value here serves below
-        deviation = Deviation.of(mechanism, limit, releases)
+        deviation = Deviation.of(mechanism, limit, releases, adjacency)
         if not deviation.helps:
             high = less.epsilon(math.nextafter(delta - deviation.size, 0), progress=progress)
         low = more.epsilon(math.nextafter(delta + deviation.size, 1), progress=progress)
