@@ -25,10 +25,10 @@ from accounting.model.mechanism import Atom, ExactNoise, Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP, TYPICAL_DELTA
 from accounting.notary.columns import UNIT, Columns, columns, revealed_value
+from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.grid import CoordinateShift, Noises, ShiftedChange
 from accounting.notary.refinement import AnySequenceRefinement, Goal, SameChangeRefinement
 from accounting.notary.tables import NoiseTable
-from accounting.notary.thinned import ThinnedCentral
 
 _SMALLEST = 1e-280
 """Smallest delta that is resolved: doubles end near 1e-308.  The evaluator has a limit of its own:
@@ -181,7 +181,7 @@ class Notary:
                     deadline=deadline,
                     progress=progress,
                 )
-                noises = Noises(self.tables(), self.mechanism.central.loss(), thinned)
+                noises = Noises(self.tables(thinned), self.mechanism.central.loss(), thinned)
                 kind = AnySequenceRefinement if self.any_sequence else SameChangeRefinement
                 found = kind(goal, noises, shifted).run()
                 if (
@@ -222,13 +222,15 @@ class Notary:
             largest_shift=shift + self.mechanism.max_value,
         )
 
-    def tables(self) -> dict[Atom, NoiseTable]:
+    def tables(self, thinned: ThinnedCentral | None = None) -> dict[Atom, NoiseTable]:
         """The laws of the noises at the working precision, under the atoms that stand for them; for
-        {-1, +1} it is W = M + its noise."""
+        {-1, +1} it is W = M + its noise, or that noise alone if M is coupled."""
         atoms = self.mechanism.atoms
         out = {atom: _table(atoms[atom]) for atom in dict.fromkeys(self.laws.values())}
         unit = _table(atoms[UNIT]).parts if atoms.get(UNIT) else ()
-        out[UNIT] = NoiseTable([*unit, (arb(1), (-2 * self.mechanism.central.loss()).exp())])
+        smaller = (arb(1), (-2 * self.mechanism.central.loss()).exp())
+        coupled = thinned is not None and thinned.coupled is not None
+        out[UNIT] = NoiseTable(unit if coupled else [*unit, smaller])
         return out
 
 

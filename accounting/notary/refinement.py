@@ -25,6 +25,7 @@ from accounting.model.change import Adjacency, Change, Repeated, directions
 from accounting.model.mechanism import Atom
 from accounting.model.proof_types import LOOSE
 from accounting.notary.columns import UNIT
+from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.factors import TooFine
 from accounting.notary.grid import CoordinateShift, Grid, Noises, ShiftedChange
 from accounting.notary.processes import in_processes
@@ -99,7 +100,7 @@ class _Refinement:
         self.goal, self.noises, self.changes = goal, noises, changes
         self.bounds = ProvedSoFar(changes[0].change)
         self.log_masses = {}
-        for atom, shift in _largest_shifts(changes).items():
+        for atom, shift in _largest_shifts(changes, noises.thinned).items():
             check_deadline(goal.deadline)
             self.log_masses[atom] = noises.tables[atom].log_masses(goal.clip / 4, shift)
 
@@ -237,14 +238,17 @@ class AnySequenceRefinement(_Refinement):
             )
 
 
-def _largest_shifts(changes: Sequence[ShiftedChange]) -> dict[Atom, int]:
+def _largest_shifts(
+    changes: Sequence[ShiftedChange], thinned: ThinnedCentral | None
+) -> dict[Atom, int]:
     """The largest shift of every noise, in either direction."""
     largest = {UNIT: 0}
     for c in chain.from_iterable(shifted.shifts for shifted in changes):
         for atom, shift in c.shifts:
             largest[atom] = max(largest.get(atom, 0), abs(shift))
-        first = c.first_shift
-        largest[UNIT] = max(largest[UNIT], abs(first), abs(first + c.distance))
+        mixed = [0, c.distance] if thinned is None else [0, c.distance, *thinned.shifts(c.distance)]
+        for shift in (min(mixed), max(mixed)):
+            largest[UNIT] = max(largest[UNIT], abs(c.first_shift + shift))
     return largest
 
 
