@@ -122,7 +122,7 @@ def test_without_the_moves_the_bound_is_false(monkeypatch: pytest.MonkeyPatch) -
     truth = small_views.moved(unit, eps_central, eps)
     mechanism = ones(unit, eps_central)
     assert truth.low <= Notary(mechanism).enclose(eps).enclosure.upper
-    monkeypatch.setattr(Mechanism, "changes", lambda _: [Change(0, 1), Change(1, 0)])
+    monkeypatch.setattr(Mechanism, "changes", lambda *_: [Change(0, 1), Change(1, 0)])
     assert Notary(mechanism).enclose(eps).enclosure.upper < truth.low
 
 
