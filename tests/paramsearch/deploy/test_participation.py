@@ -225,7 +225,7 @@ def test_values_from_standard_input(tmp_path: Path) -> None:
     path, vectors = tmp_path / "file.json", tmp_path / "vectors.json"
     save(file(), path)
     save(file(3), vectors)
-    done = run("randomize", str(path), "--value", "-", "--json", stdin="3\n\n0\n")
+    done = run("randomize", str(path), "--value", "-", "--json", stdin="3\r\n0")
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)["coordinate_and_value"]
     assert [0, 3] in first
@@ -240,6 +240,7 @@ def test_values_from_standard_input(tmp_path: Path) -> None:
         (path, (), "1 2\n"),
         (path, (), "x\n"),
         (path, (), "4\n"),
+        (path, (), "3\n\n0\n"),
         (path, ("--value", "1"), "1\n"),
         (vectors, ("--coordinate", "1"), "1\n"),
         (vectors, (), "1\n"),
@@ -248,6 +249,18 @@ def test_values_from_standard_input(tmp_path: Path) -> None:
         done = run("randomize", str(name), "--value", "-", *options, stdin=text)
         assert (done.returncode, done.stdout) == (2, ""), text
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("text", ["3\n \n0\n", "3\n\n", "3\n\r\n0"])
+def test_a_blank_line_is_a_missing_value(text: str, tmp_path: Path) -> None:
+    """Was: left out in silence."""
+    path, vectors = tmp_path / "file.json", tmp_path / "vectors.json"
+    save(file(), path)
+    save(file(3), vectors)
+    for name, given in ((path, text), (vectors, text.replace("3", "2 3").replace("0", "0 1"))):
+        done = run("randomize", str(name), "--value", "-", stdin=given)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "line 2 of standard input is blank, so a user's value is missing" in done.stderr
 
 
 def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
