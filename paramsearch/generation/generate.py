@@ -23,9 +23,10 @@ from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget, never
+from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
-from paramsearch.search.family_search import Candidate, Search, Start
+from paramsearch.search.family_search import Search
 from paramsearch.search.target import Target
 
 _SMALL_PROBLEM = 24

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
 from accounting.protocol import Protocol
-from paramsearch.search.family_search import Candidate
+from paramsearch.search.candidate import Candidate
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.noise.sequence_noise import optimize_sequence_noise
