@@ -2,9 +2,9 @@
 
 Nothing in it is trusted: the exact parameters are read, delta is proved again, and everything else
 that follows from the parameters is recomputed and compared.  What a certificate says about how it
-was made (change, methods, precision, software) is information; its bounds are compared with the
-proof.  A file that contradicts itself is rejected, whatever its noise gives: nobody should deploy
-it, and the verdict says what the noise alone would give.
+was made (change, methods, precision, software) is information; its bounds and the deviation of its
+sampler are compared with the proof.  A file that contradicts itself is rejected, whatever its noise
+gives: nobody should deploy it, and the verdict says what the noise alone would give.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
-from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
+from accounting.model.proof_types import BALL_2D, DISJOINT, GAP, LOOSE, Tier
+from accounting.proof.deviation import Deviation
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
@@ -43,6 +44,8 @@ Verdict = Literal["certified", "violated", "undecided", "rejected"]
 _FINER = 0.1
 """Share of the gap to which a second proof is refined where the first does not settle the bound
 that a certificate states."""
+_ROUNDING = 1e-9
+"""Relative difference of two bounds on the deviation of a sampler that rounding explains."""
 _SEARCH_SECONDS = 60.0
 """After a violation, the search for what does hold ends after this time, or after as much time as
 the proof took if that is more."""
@@ -199,16 +202,18 @@ def audit(
     if isinstance(trusted, ParameterFile) and trusted.certificate is not None:
         own = Claim.of(trusted)
         if claim == own:
-            stated = trusted.certificate.delta_upper
-            unsettled = proof.enclosure.lower <= stated < proof.enclosure.upper
-            if explain and proof.exact and unsettled:
+            stated = trusted.certificate
+            if explain and proof.exact and _unsettled(stated, proof):
                 with suppress(TooLarge, Undecided):
-                    closer = proved(stated, max(gap * _FINER, SMALLEST_GAP))
+                    closer = proved(stated.delta_upper, max(gap * _FINER, SMALLEST_GAP))
                     proof = min(proof, closer, key=lambda found: found.enclosure.upper)
-            confirmed = proof.enclosure.upper <= stated
+            confirmed = _confirmed(stated, proof)
         if claim == replace(own, delta=claim.delta):
             wrong = _disproved(trusted.certificate, proof)
-            rejected = _not_reproduced(trusted.certificate, proof)
+            rejected = _not_reproduced(trusted.certificate, proof) or _understated(
+                trusted.certificate, Deviation.of(mechanism, claim.eps, claim.releases)
+            )
+            confirmed = confirmed and rejected is None
     verdict, reason = _verdict(claim, proof, mechanism)
     if wrong is not None:
         verdict, reason = "violated", wrong
@@ -301,6 +306,22 @@ def _remedy(claim: Claim, gap: float, *, late: bool) -> str:
     return f"a --gap below {gap:g} may decide it"
 
 
+def _unsettled(certificate: Certificate, proof: Proof) -> bool:
+    """Whether a closer proof may confirm a bound of the certificate that this one does not."""
+    found = proof.enclosure
+    return (
+        found.lower <= certificate.delta_upper < found.upper
+        or found.lower < certificate.delta_lower <= found.upper
+    )
+
+
+def _confirmed(certificate: Certificate, proof: Proof) -> bool:
+    """Whether both bounds of the certificate follow from the proof, as far as it has any."""
+    found = proof.enclosure
+    lower = not proof.exact or certificate.delta_lower <= found.lower
+    return lower and found.upper <= certificate.delta_upper
+
+
 def _disproved(certificate: Certificate, proof: Proof) -> str | None:
     """Why the certificate's upper bound is false."""
     found = proof.enclosure
@@ -328,3 +349,15 @@ def _not_reproduced(certificate: Certificate, proof: Proof) -> str | None:
             f"are not reproduced: this proof gives {found}"
         )
     return None
+
+
+def _understated(certificate: Certificate, deviation: Deviation) -> str | None:
+    """Why the certificate's deviation of the sampler is false, if it is."""
+    if BALL_2D in certificate.proof:  # it proves the law of the sampler itself
+        return None
+    if certificate.sampler_deviation >= deviation.size * (1 - _ROUNDING):
+        return None
+    return (
+        f"the certificate says the sampler adds at most {certificate.sampler_deviation!r} to "
+        f"delta, but the bound of what it may add is {deviation.size!r}"
+    )

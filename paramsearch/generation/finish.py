@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.errors import Undecided, Violated
+from accounting.base.errors import TooLarge, Undecided, Violated
 from accounting.base.progress import Progress, silent
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.evaluate import evaluate
@@ -66,7 +66,8 @@ def finish(
             file = proposed_file(model, raised, request)
             return certify(file, tier=request.tier, progress=progress), raised
         except (Violated, Undecided) as error:
-            if attempt + 1 == _REPAIRS and isinstance(error, Undecided):
+            beyond = isinstance(error.__cause__, TooLarge)  # more noise makes it no smaller
+            if beyond or (attempt + 1 == _REPAIRS and isinstance(error, Undecided)):
                 raise
             progress(f"repairing: {error}")
             more = None if worst is None else worst.with_missed(raised)

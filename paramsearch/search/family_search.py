@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -122,9 +121,7 @@ class Search:
         """Search from hub families of its own, from ``drafts`` and, if given, from ``start``."""
         top, tries = self.target.problem.max_value, self.budget.tries
         effort = Effort.at(top, tries)
-        found = []
-        with suppress(TooLarge):  # other families may need less noise
-            found += [] if start is None else [self.solve_start(start)]
+        found = [] if start is None else [self.solve_start(start)]
         if top == 1:
             found.append(self.solve(FamilyDraft(1, {})))
         else:
