@@ -8,6 +8,7 @@ missed are bounded as well, or a little more noise is added.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
@@ -51,9 +52,17 @@ _FIRST_REPAIR = 2e-4
 
 
 def finish(
-    model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
+    model: NoiseModel,
+    x: FloatArray,
+    request: Request,
+    *,
+    deadline: float = math.inf,
+    progress: Progress = silent,
 ) -> tuple[ParameterFile, FloatArray]:
-    """The certified file, and the noise in it as parameters of the model."""
+    """The certified file, and the noise in it as parameters of the model.
+
+    If the usual proof is not done by the ``deadline``, the fast evaluators prove what is left.
+    """
     worst = None if model.target.problem.any_sequence else WorstPairs.estimated(model, x)
     x = calibrated(model, x, progress) if worst is None else worst.calibrated(x, progress)
     slow_proof = request.tier != "fast" and not model.large
@@ -64,7 +73,7 @@ def finish(
         raised = shifted_means(x, increase)
         try:
             file = proposed_file(model, raised, request)
-            return certify(file, tier=request.tier, progress=progress), raised
+            return certified_in_time(file, request, deadline, progress), raised
         except (Violated, Undecided) as error:
             beyond = isinstance(error.__cause__, TooLarge)  # more noise makes it no smaller
             if beyond or (attempt + 1 == _REPAIRS and isinstance(error, Undecided)):
@@ -79,6 +88,24 @@ def finish(
         f"after {_REPAIRS} repairs delta = {model.target.problem.delta!r} is still missed; this "
         "problem defeats the estimates of the search: ask for a larger delta, or report it"
     )
+
+
+def certified_in_time(
+    file: ParameterFile, request: Request, deadline: float, progress: Progress = silent
+) -> ParameterFile:
+    """Certify as asked; where nothing is asked for, by the fast evaluators once the time is over.
+
+    These know only the full noise of all users, so that a fraction of them has no other proof.
+    """
+    if request.tier not in ("auto", "light") or request.honest < 1:
+        return certify(file, tier=request.tier, progress=progress)
+    try:
+        return certify(file, tier=request.tier, deadline=deadline, progress=progress)
+    except Undecided:
+        if time.monotonic() < deadline:
+            raise
+    progress("the budget is used up: the fast evaluators prove the rest")
+    return certify(file, tier="fast", progress=progress)
 
 
 def proposed_file(model: NoiseModel, x: FloatArray, request: Request) -> ParameterFile:

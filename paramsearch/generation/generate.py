@@ -165,7 +165,7 @@ def _generate(
             best = search.run(start, drafts)
         if not budget.spent():
             progress(f"the last steps, best {search.best_in_words()}")
-            best = polished(best)
+            best = polished(best, deadline=budget.at(1.0))
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -267,6 +267,7 @@ def _finished(
             best.model,
             best.solution.x,
             request,
+            deadline=plan.end,
             progress=lambda text: progress(f"certifying: {text}"),
         )
     except KeyboardInterrupt as signal:
