@@ -37,7 +37,10 @@ def analyze(
     high: options.High = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
     strict: Annotated[
-        bool, typer.Option("--strict", help="An entry that is not a message is an error.")
+        bool,
+        typer.Option(
+            "--strict", help="Make an entry that is not a message an error, and odd counts."
+        ),
     ] = False,
     allow_few: options.AllowFew = False,
     as_json: options.AsJson = False,
