@@ -7,6 +7,7 @@
 ``fast``   The fast evaluators alone (floating point with a proven error budget).
 ``light``  An upper bound for less noise, where there is far more noise than the claim needs; if
            that proof fails, the same as ``auto``.
+``reference``  The definition, enumerated outcome by outcome, for small mechanisms.
 ``auto``   One of these, by the size of the problem.
 """
 
@@ -28,12 +29,21 @@ from accounting.base.validation import one_of
 from accounting.model.family import Family
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import COMPARISON, FAST, GAP, LOOSE, TYPICAL_DELTA, Tier
+from accounting.model.proof_types import (
+    COMPARISON,
+    FAST,
+    GAP,
+    LOOSE,
+    TYPICAL_DELTA,
+    AuditTier,
+    Tier,
+)
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import is_thinned
 from accounting.proof.fast_proof import prove_any_sequence, prove_same_change, rounded_protocol
 from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_less_noise
+from accounting.reference.reference import Reference
 
 LARGEST_BALL = 128
 """The largest max_value for which ``auto`` means ``ball``; beyond it, ``mixed``."""
@@ -51,7 +61,7 @@ def prove(
     mechanism: Mechanism,
     question: Question,
     *,
-    tier: Tier = "auto",
+    tier: AuditTier = "auto",
     gap: float = GAP,
     deadline: float = math.inf,
     progress: Progress = silent,
@@ -82,7 +92,12 @@ def prove(
     >>> proof.enclosure.upper <= 1e-4, dict(proof.covered)
     (True, {'ball': 2})
     """
-    one_of("tier", tier, get_args(Tier))
+    one_of("tier", tier, get_args(AuditTier))
+    if tier == "reference":
+        reference = Reference(mechanism, question.releases, question.same_change)
+        return reference.enclose(
+            question.eps, gap=gap, claim=question.claim, deadline=deadline, progress=progress
+        )
     notary = Notary(mechanism, question.releases, question.same_change)
     if tier == "light" or (tier == "auto" and has_heavy_noise(mechanism)):
         tier = "auto"
