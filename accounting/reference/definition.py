@@ -82,7 +82,11 @@ class View:
             # the digits of v + (n - n') s + [x] - [x'] lie between -reach and highest + reach
             reach = 1 + max(repeated)
             unit *= highest + 2 * reach + 1
-        check_size(unit, 1 << 62)
+        if unit >= 1 << 62:
+            raise TooLarge(
+                f"the counts of {len(messages)} messages take {_shown(unit)} values, too many for "
+                "--tier reference: ask for --tier ball"
+            )
         self.summands = 0
         self.keys, self.mass = np.zeros(1, np.int64), np.ones_like(self.copies[:1])
         for atom, masses in noises:
@@ -205,15 +209,19 @@ class Releases:
     def terms(self, now: Sequence[Coordinate], later: int) -> int:
         """How many sums ``divergence`` takes at the end of its recursion, for one x."""
         of_release = sum(self._count ** len(change.coordinates) for change in self.changes)
-        return self._count ** (len(now) - 1) * of_release**later
+        return int(self._count ** (len(now) - 1) * of_release**later)
 
 
 def check_size(outcomes: int, most: int) -> None:
     """Refuse what would take too much memory or time."""
     if outcomes > most:
-        digits = int(outcomes.bit_length() * math.log10(2))
-        shown = f"{outcomes:,}" if digits < 15 else f"10^{digits}"
         raise TooLarge(
-            f"the definition has about {shown} outcomes here, and --tier reference enumerates "
-            f"{most:,}: ask for --tier ball"
+            f"the definition has {_shown(outcomes)} outcomes here, and --tier reference enumerates "
+            f"at most {most:,}: ask for --tier ball"
         )
+
+
+def _shown(count: int) -> str:
+    """The number itself, or its order of magnitude."""
+    digits = int(count.bit_length() * math.log10(2))
+    return f"{count:,}" if digits < 15 else f"about 10^{digits}"

@@ -48,7 +48,13 @@ def noise_masses(mechanism: Mechanism, tail: Any, bits: int) -> list[NoiseMasses
         TooLarge: If there are more than ``MOST_MASSES``.
         Undecided: If the masses are less accurate than that.
     """
-    return [_table(atom, part, tail, bits) for atom, parts in _noises(mechanism) for part in parts]
+    found: list[NoiseMasses] = []
+    most = MOST_MASSES
+    for atom, parts in _noises(mechanism):
+        for part in parts:
+            found.append(_table(atom, part, tail, bits, most))
+            most -= len(found[-1].masses)
+    return found
 
 
 def _noises(mechanism: Mechanism) -> Iterator[tuple[Atom, tuple[ExactCentral | ExactNoise, ...]]]:
