@@ -26,7 +26,7 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
-from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
+from accounting.model.proof_types import DISJOINT, GAP, LOOSE, AuditTier
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
@@ -122,7 +122,7 @@ def audit(
     document: Document,
     claim: Claim | None = None,
     *,
-    tier: Tier = "auto",
+    tier: AuditTier = "auto",
     gap: float = GAP,
     budget: float = math.inf,
     explain: bool = True,

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 from flint import arb
@@ -77,7 +78,7 @@ class MergedOutcomes:
             width = max(step / 2, float(np.ptp(offset)) / _MOST_RANGES)
             cell = np.floor(offset / width)
             cuts = [0, *(np.flatnonzero(np.diff(cell)) + 1).tolist(), len(cell)]
-            for a, b in zip(cuts, cuts[1:], strict=False):
+            for a, b in pairwise(cuts):
                 yield _Range(
                     float(np.average(offset[a:b], weights=totals[before[a:b]])),
                     case,
@@ -86,8 +87,8 @@ class MergedOutcomes:
                 )
         for i in range(1, distance):
             if max(i, distance - i) < size:
-                offset = math.log(totals[i] / totals[distance - i])
-                yield _Range(offset, i, joint(i), joint(distance - i))
+                alone = math.log(totals[i] / totals[distance - i])
+                yield _Range(alone, i, joint(i), joint(distance - i))
 
     def _merged(self, values: IntArray) -> FloatArray:
         """The masses of M, summed over these values of |D|."""
@@ -116,7 +117,14 @@ class MergedOutcomes:
         return out
 
     def groups(
-        self, distance: int, first_shift: int, h: arb, *, clip: float, lowest: int, log_mass: FloatArray
+        self,
+        distance: int,
+        first_shift: int,
+        h: arb,
+        *,
+        clip: float,
+        lowest: int,
+        log_mass: FloatArray,
     ) -> Groups:
         """The blocks by the grid points next to their log-ratios, without those below ``lowest``.
 
@@ -139,9 +147,7 @@ class MergedOutcomes:
             first, last = max(0, -shift) - 1, self.pair.size + len(self.unit)
             inner = runs.end[:-1] + middle
             ends = np.concatenate([[first], inner[(inner > first) & (inner < last)], [last]])
-            found.append(
-                (self._between(one.before, ends), self._between(one.after, ends + shift))
-            )
+            found.append((self._between(one.before, ends), self._between(one.after, ends + shift)))
             if first >= 0:
                 sure = self._between(one.before, np.array([-1, first]))
                 certain += arb(float(sure.value[0]), float(sure.error[0]))
