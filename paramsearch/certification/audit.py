@@ -26,7 +26,7 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
-from accounting.model.proof_types import BALL_2D, DISJOINT, GAP, LOOSE, Tier
+from accounting.model.proof_types import DISJOINT, GAP, LOOSE, AuditTier
 from accounting.proof.deviation import Deviation
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
@@ -37,6 +37,7 @@ from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.documents import Document, RejectedFile, checked
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.problem_section import ProblemSection
 from paramsearch.parameters.sections import Certificate
 from paramsearch.parameters.words import claim_in_words
 
@@ -125,7 +126,7 @@ def audit(
     document: Document,
     claim: Claim | None = None,
     *,
-    tier: Tier = "auto",
+    tier: AuditTier = "auto",
     gap: float = GAP,
     budget: float = math.inf,
     explain: bool = True,
@@ -211,7 +212,7 @@ def audit(
         if claim == replace(own, delta=claim.delta):
             wrong = _disproved(trusted.certificate, proof)
             rejected = _not_reproduced(trusted.certificate, proof) or _understated(
-                trusted.certificate, Deviation.of(mechanism, claim.eps, claim.releases)
+                trusted.certificate, mechanism, trusted.problem
             )
             confirmed = confirmed and rejected is None
     verdict, reason = _verdict(claim, proof, mechanism)
@@ -255,6 +256,7 @@ def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
                 claim.delta,
                 releases=claim.releases,
                 same_change=claim.same_change,
+                adjacency=claim.adjacency,
                 progress=step("looking for the eps that does hold", deadline),
             )
     searched = eps is not None or limit.lower > claim.delta or time.monotonic() <= deadline
@@ -266,7 +268,9 @@ def _limit(mechanism: Mechanism, claim: Claim, proof: Proof) -> Enclosure:
     every = mechanism.max_value <= _LARGEST_LIMIT
     changes = None if every else [proof.worst_change]
     try:
-        found = limit_delta(mechanism, releases=claim.releases, changes=changes)
+        found = limit_delta(
+            mechanism, releases=claim.releases, changes=changes, adjacency=claim.adjacency
+        )
     except (TooLarge, Undecided):
         return Enclosure(0.0, proof.enclosure.upper)
     upper = min(found.upper, proof.enclosure.upper) if every else proof.enclosure.upper
@@ -351,13 +355,16 @@ def _not_reproduced(certificate: Certificate, proof: Proof) -> str | None:
     return None
 
 
-def _understated(certificate: Certificate, deviation: Deviation) -> str | None:
+def _understated(
+    certificate: Certificate, mechanism: Mechanism, problem: ProblemSection
+) -> str | None:
     """Why the certificate's deviation of the sampler is false, if it is."""
-    if BALL_2D in certificate.proof:  # it proves the law of the sampler itself
+    if not mechanism.central.whole():  # then a proof may be about the law of the sampler itself
         return None
-    if certificate.sampler_deviation >= deviation.size * (1 - _ROUNDING):
+    least = Deviation.of(mechanism, problem.eps, problem.releases, problem.adjacency).size
+    if certificate.sampler_deviation >= least * (1 - _ROUNDING):
         return None
     return (
         f"the certificate says the sampler adds at most {certificate.sampler_deviation!r} to "
-        f"delta, but the bound of what it may add is {deviation.size!r}"
+        f"delta, but the bound of what it may add is {least!r}"
     )

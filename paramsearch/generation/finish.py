@@ -93,11 +93,8 @@ def finish(
 def certified_in_time(
     file: ParameterFile, request: Request, deadline: float, progress: Progress = silent
 ) -> ParameterFile:
-    """Certify as asked; where nothing is asked for, by the fast evaluators once the time is over.
-
-    These know only the full noise of all users, so that a fraction of them has no other proof.
-    """
-    if request.tier not in ("auto", "light") or request.honest < 1:
+    """Certify as asked; where nothing is asked for, by the fast evaluators once the time is over."""
+    if request.tier not in ("auto", "light"):
         return certify(file, tier=request.tier, progress=progress)
     try:
         return certify(file, tier=request.tier, deadline=deadline, progress=progress)
@@ -201,10 +198,8 @@ def calibrated(model: NoiseModel, x: FloatArray, progress: Progress = silent) ->
 
 def _sequence_upper(model: NoiseModel, x: FloatArray) -> float:
     problem = model.target.problem
-    one_release = Protocol(model.configuration(x)).view_pairs
-    return sequence_bounds(
-        one_release, one_release, problem.eps, problem.releases, gap=_SEQUENCE_GAP
-    ).upper
+    changes = Protocol(model.configuration(x), adjacency=problem.adjacency).one_release
+    return sequence_bounds(changes, problem.eps, problem.releases, gap=_SEQUENCE_GAP).upper
 
 
 def _scaled(
