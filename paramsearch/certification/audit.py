@@ -69,7 +69,9 @@ class Audit(Summarized):
         mechanism: What is deployed, with the noise of the honest users.
         proved_for: The exact fraction of the users that ``claim.honest`` stands for.
         proof: The bounds of delta; None if no proof was completed.
-        confirmed: Whether this proof confirms the file's certificate; None if that was not asked.
+        confirmed: Whether this proof confirms the upper bound of the file's certificate, and
+            contradicts neither its lower bound nor its sampler_deviation; None if that was not
+            asked.
         satisfied_eps: After a violation, the smallest eps that holds at the claimed delta.
         searched: Whether that eps was looked for to the end, so that None means there is none or it
             cannot be found.
@@ -203,12 +205,13 @@ def audit(
     if isinstance(trusted, ParameterFile) and trusted.certificate is not None:
         own = Claim.of(trusted)
         if claim == own:
-            stated = trusted.certificate
-            if explain and proof.exact and _unsettled(stated, proof):
+            stated = trusted.certificate.delta_upper
+            unsettled = proof.enclosure.lower <= stated < proof.enclosure.upper
+            if explain and proof.exact and unsettled:
                 with suppress(TooLarge, Undecided):
-                    closer = proved(stated.delta_upper, max(gap * _FINER, SMALLEST_GAP))
+                    closer = proved(stated, max(gap * _FINER, SMALLEST_GAP))
                     proof = min(proof, closer, key=lambda found: found.enclosure.upper)
-            confirmed = _confirmed(stated, proof)
+            confirmed = proof.enclosure.upper <= stated
         if claim == replace(own, delta=claim.delta):
             wrong = _disproved(trusted.certificate, proof)
             rejected = _not_reproduced(trusted.certificate, proof) or _understated(
@@ -308,22 +311,6 @@ def _remedy(claim: Claim, gap: float, *, late: bool) -> str:
     if gap <= SMALLEST_GAP:
         return "no smaller gap can be asked for; claim a delta above or below both"
     return f"a --gap below {gap:g} may decide it"
-
-
-def _unsettled(certificate: Certificate, proof: Proof) -> bool:
-    """Whether a closer proof may confirm a bound of the certificate that this one does not."""
-    found = proof.enclosure
-    return (
-        found.lower <= certificate.delta_upper < found.upper
-        or found.lower < certificate.delta_lower <= found.upper
-    )
-
-
-def _confirmed(certificate: Certificate, proof: Proof) -> bool:
-    """Whether both bounds of the certificate follow from the proof, as far as it has any."""
-    found = proof.enclosure
-    lower = not proof.exact or certificate.delta_lower <= found.lower
-    return lower and found.upper <= certificate.delta_upper
 
 
 def _disproved(certificate: Certificate, proof: Proof) -> str | None:

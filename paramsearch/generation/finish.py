@@ -93,7 +93,7 @@ def finish(
 def certified_in_time(
     file: ParameterFile, request: Request, deadline: float, progress: Progress = silent
 ) -> ParameterFile:
-    """Certify as asked; where nothing is asked for, by the fast evaluators once the time is over."""
+    """Certify as asked; where nothing is, by the fast evaluators once the time is over."""
     if request.tier not in ("auto", "light"):
         return certify(file, tier=request.tier, progress=progress)
     try:
