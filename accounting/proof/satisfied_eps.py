@@ -128,18 +128,17 @@ def _bisected(
     notary: Notary, delta: float, changes: list[Change] | None, progress: Progress
 ) -> Enclosure | None:
     """The eps of these changes alone, by default of all."""
-    low, high = 0.0, math.inf
+    low, high, next_try = 0.0, math.inf, 1.0
     while high - low > _GAP * max(1.0, low):
-        eps = (low + high) / 2 if high < math.inf else 2 * low + 1
+        eps = (low + high) / 2 if high < math.inf else next_try
         if eps > _LARGEST_EPS:
             return None
         found = notary.enclose(eps, gap=LOOSE, claim=delta, changes=changes, progress=progress)
         if found.enclosure.upper <= delta:
             high = eps
-        elif found.enclosure.lower > delta or high == math.inf:
+        elif found.enclosure.lower > delta:
             low = eps
-        else:
+        elif high < math.inf:  # as close as the bounds allow
             break
-    if high == math.inf:
-        return None
+        next_try = 2 * eps + 1
     return Enclosure(low, high)

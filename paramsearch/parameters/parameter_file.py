@@ -62,7 +62,7 @@ from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.change import ZERO_OUT, Change, change_count, directions
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
-from accounting.model.proof_types import BALL, BALL_2D, COMPARISON, FAST
+from accounting.model.proof_types import BALL, BALL_2D, BALL_COUPLED, COMPARISON, FAST
 from paramsearch.files import write_atomically
 from paramsearch.parameters.problem_section import (
     TAGS,
@@ -183,7 +183,7 @@ class ParameterFile(Summarized, Part):
                     "certificate.worst_sequence has inputs that vanish and inputs that appear: "
                     "under zero-out it is one or the other"
                 )
-        unknown = set(certificate.proof) - {BALL, BALL_2D, FAST, COMPARISON}
+        unknown = set(certificate.proof) - {BALL, BALL_2D, BALL_COUPLED, FAST, COMPARISON}
         if unknown:
             raise ValueError(f"certificate.proof has the unknown method {min(unknown)!r:.40}")
         if sum(certificate.proof.values()) != pairs:
