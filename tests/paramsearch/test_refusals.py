@@ -110,7 +110,7 @@ def test_every_odd_value_of_a_grid(name: str, value: str, tmp_path: Path) -> Non
 
 def test_a_grid_that_lacks_a_list_or_has_another(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
-    fields = "a grid has eps, delta, max_value, central_fraction, n, objective, tries, seed, tier"
+    fields = f"a grid has {', '.join(Grid.model_fields)}"
     for text, cause in (
         ("delta = [1e-6]\nmax_value = [5]", f"eps is missing: add it; {fields}"),
         (GRID + "releases = 2", f"releases = 2 is unknown here: leave it out, .*; {fields}"),
