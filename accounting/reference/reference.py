@@ -17,7 +17,12 @@ from accounting.base.deadline import OutOfTime, sets_deadline
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
-from accounting.model.change import Change
+from accounting.model.change import (
+    SUBSTITUTION,
+    Adjacency,
+    Change,
+    directions,
+)
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import GAP, LOOSE, REFERENCE, TYPICAL_DELTA
@@ -60,6 +65,7 @@ class Reference:
         mechanism: The exact parameters.
         releases: Number of releases that are seen together.
         same_change: Whether all releases have the same change.
+        adjacency: Which data sets are neighbors.
 
     >>> from fractions import Fraction
     >>> from accounting import ExactCentral, ExactNoise, Mechanism
@@ -72,6 +78,7 @@ class Reference:
     mechanism: Mechanism
     releases: int = 1
     same_change: bool = False
+    adjacency: Adjacency = SUBSTITUTION
 
     @sets_deadline
     def enclose(
@@ -129,15 +136,29 @@ class Reference:
             TooLarge: If there are too many outcomes.
         """
         coordinates = [both for change in changes for both in change.coordinates]
-        enumeration, (found,) = self._sums(eps, accuracy / 2, [(coordinates, 0)])
+        enumeration, (found,) = self._sums(eps, accuracy / 2, [(coordinates, 0)], changes)
         return enumeration.enclosure(found)
 
     def _proof(self, eps: float, accuracy: float) -> Proof:
-        changes = self.mechanism.changes()
+        changes = self.mechanism.changes(self.adjacency)
+        groups = [list(range(len(changes)))]
+        if self.releases > 1 and not self.same_change:
+            groups = directions(changes, self.adjacency)
+        proofs = [self._of_group([changes[i] for i in group], eps, accuracy) for group in groups]
+        worst = max(proofs, key=lambda proof: proof.enclosure.lower)
+        upper = max(proof.enclosure.upper for proof in proofs)
+        return replace(
+            worst,
+            enclosure=Enclosure(worst.enclosure.lower, upper),
+            covered={REFERENCE: len(changes)},
+        )
+
+    def _of_group(self, changes: Sequence[Change], eps: float, accuracy: float) -> Proof:
+        """For changes each of which may follow any other in several releases."""
         plays: list[Play] = [(change.coordinates, self.releases - 1) for change in changes]
         if self.same_change:
             plays = [(change.coordinates * self.releases, 0) for change in changes]
-        enumeration, found = self._sums(eps, accuracy, plays)
+        enumeration, found = self._sums(eps, accuracy, plays, changes)
         worst = max(range(len(found)), key=found.__getitem__)
         return Proof(
             eps=eps,
@@ -151,14 +172,15 @@ class Reference:
         )
 
     def _sums(
-        self, eps: float, accuracy: float, plays: Sequence[Play]
+        self, eps: float, accuracy: float, plays: Sequence[Play], changes: Sequence[Change]
     ) -> tuple[Enumeration, list[Number]]:
         """In doubles if they are accurate enough; or if mpmath's numbers would take too long."""
         bits = _GUARD_BITS + math.ceil(-math.log2(accuracy))
-        doubles = Enumeration(self.mechanism, eps, accuracy, plays, _DOUBLE)
+        what = self.mechanism, eps, accuracy, plays, changes
+        doubles = Enumeration(*what, bits=_DOUBLE)
         if doubles.rounding > accuracy / 2:
             try:
-                finer = Enumeration(self.mechanism, eps, accuracy, plays, bits)
+                finer = Enumeration(*what, bits=bits)
                 return finer, finer.sums()
             except TooLarge:
                 if doubles.rounding > TYPICAL_DELTA:  # nothing would be known
@@ -174,11 +196,19 @@ class Enumeration:
         eps: The eps of the guarantee.
         accuracy: What truncation may add on each side is half of this.
         plays: What changes: one sum for each.
+        changes: What may change in later releases.
         bits: Precision of the numbers, which are doubles if it is theirs.
     """
 
     def __init__(
-        self, mechanism: Mechanism, eps: float, accuracy: float, plays: Sequence[Play], bits: int
+        self,
+        mechanism: Mechanism,
+        eps: float,
+        accuracy: float,
+        plays: Sequence[Play],
+        changes: Sequence[Change],
+        *,
+        bits: int,
     ) -> None:
         if eps > _LARGEST_EPS:
             raise TooLarge(
@@ -191,7 +221,8 @@ class Enumeration:
         self._context.prec = bits
         real = self._context.mpf
         self._x = self._context.exp(real(eps))
-        self._coordinates = max(len(now) + later * mechanism.coordinates for now, later in plays)
+        most = max(len(change.coordinates) for change in changes)
+        self._coordinates = max(len(now) + later * most for now, later in plays)
         tables = 2 + sum(map(len, mechanism.atoms.values()))
         tail = real(accuracy) / (2 * self._coordinates * tables * (1 + self._x))
         noises = noise_masses(mechanism, tail, bits)
@@ -200,7 +231,7 @@ class Enumeration:
         masses.sort(key=lambda noise: len(noise[0]))  # those that share most messages first
         self._view = View(mechanism.max_value, masses, most=_MOST_HELD[self._kind])
         huge = 2.0**1000 if self._kind == "doubles" else self._context.ldexp(1, 30_000)
-        self._releases = Releases(self._view, mechanism.changes(), huge)
+        self._releases = Releases(self._view, changes, huge)
         roundings = self._coordinates * (4 * len(noises) + self._view.summands + 12)
         if self._coordinates > 1:
             roundings += 2 * math.isqrt(self._view.outcomes) + 12

@@ -77,7 +77,7 @@ def certify(
         where = "with" if claim.any_sequence else "where"
         raise Violated(
             f"{bounds}, above the claimed {claim.delta!r}: too much is given away {where} {worst}; "
-            + _remedy(mechanism, claim.eps)
+            + _remedy(mechanism, claim)
         )
     if proof.enclosure.upper > claim.delta:
         raise Undecided(
@@ -87,12 +87,13 @@ def certify(
     return reassembled(file, certificate_of(proof, any_sequence=claim.any_sequence))
 
 
-def _remedy(mechanism: Mechanism, eps: float) -> str:
+def _remedy(mechanism: Mechanism, claim: Claim) -> str:
     """What may help against a violation."""
+    touched = mechanism.coordinates(claim.adjacency)
     with precision(_BITS):
-        central = mechanism.central.loss() * mechanism.max_value * mechanism.coordinates
-        if central > ball(eps):
-            half = " / 2, since a change touches two coordinates" if mechanism.dimension > 1 else ""
+        central = mechanism.central.loss() * mechanism.max_value * touched
+        if central > ball(claim.eps):
+            half = " / 2, since a change touches two coordinates" if touched > 1 else ""
             return f"take eps_central below eps{half}, or claim a larger delta"
     return "add noise, or claim a larger eps or delta, or fewer releases if there are several"
 

@@ -11,6 +11,7 @@ import typer
 from accounting.base.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from accounting.model.change import Adjacency as AdjacencyName
     from accounting.model.proof_types import AuditTier as AuditTierName
     from accounting.model.proof_types import Tier as TierName
     from paramsearch.deploy.simulate import SamplingPath as PathName
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from paramsearch.request import Method as MethodName
     from paramsearch.request import Objective as ObjectiveName
 else:  # plain text to Typer: the code that uses a value checks it, and its message names the remedy
-    AuditTierName = TierName = ValuesName = PathName = MethodName = ObjectiveName = str
+    AdjacencyName = AuditTierName = TierName = ValuesName = PathName = MethodName = str
+    ObjectiveName = str
 
 
 _MOST_DIGITS = 24
@@ -48,8 +50,8 @@ MaxValue = Annotated[
 CentralFraction = Annotated[
     float | None,
     typer.Option(
-        help="eps of the central noise, as a fraction of the largest possible: of eps for numbers, "
-        "of eps / 2 for vectors, and of less for several releases. [0.9]"
+        help="eps of the central noise, as a fraction of the largest possible: of eps for numbers "
+        "and under zero-out, of eps / 2 for other vectors, and of less for several releases. [0.9]"
     ),
 ]
 MaxErrorRatio = Annotated[
@@ -72,6 +74,27 @@ SameChange = Annotated[
     typer.Option(
         "--same-change",
         help="Cover several releases only for a user who makes the same change in every one.",
+    ),
+]
+Adjacency = Annotated[
+    AdjacencyName,
+    typer.Option(
+        help="substitution: one user's input becomes any other; zero-out: it becomes 0, or appears "
+        "in the place of 0, and everybody's noise stays."
+    ),
+]
+Adjacencies = Annotated[
+    list[AdjacencyName] | None,
+    typer.Option(
+        help="substitution: one user's input becomes any other; zero-out: it becomes 0, or appears "
+        "in the place of 0. Given twice, both are shown side by side. [substitution]"
+    ),
+]
+OtherAdjacency = Annotated[
+    AdjacencyName | None,
+    typer.Option(
+        help="substitution or zero-out, instead of the file's: whether one user's input becomes "
+        "any other, or only 0 and back."
     ),
 ]
 Honest = Annotated[float, typer.Option(help="Fraction of the users assumed to add noise.")]

@@ -140,16 +140,16 @@ def add_or_remove(self: Notary, changes: Any = None) -> Any:
 _shifted, _tables, _offsets = Notary.shifted_changes, Notary.tables, grid.Grid.offsets
 
 
-def without_the_minimum(self: Notary) -> Any:
+def without_the_minimum(self: Notary, thinned: Any = None) -> Any:
     """W without M = min(z+, z-)."""
-    out = _tables(self)
+    out = _tables(self, thinned)
     out[-1, 1] = NoiseTable(out[-1, 1].parts[:-1])
     return out
 
 
-def wrong_minimum(self: Notary) -> Any:
+def wrong_minimum(self: Notary, thinned: Any = None) -> Any:
     """M with q in place of q^2."""
-    out = _tables(self)
+    out = _tables(self, thinned)
     q = (-self.mechanism.central.loss()).exp()
     out[-1, 1] = NoiseTable([*out[-1, 1].parts[:-1], (arb(1), q)])
     return out

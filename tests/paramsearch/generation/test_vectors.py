@@ -145,8 +145,10 @@ def test_the_samplers_deviation_counts_for_both_coordinates() -> None:
     central = ExactCentral(p=Fraction(1, 2), rate=Fraction(7, 10))
     noise = {(-1, 1): (ExactNoise(r=Fraction(2), p=Fraction(1, 2)),)}
     with precision(128):
-        one = Mechanism(1, noise, central).deviation(1.0, 1)
-        two = Mechanism(1, noise, central, 2).deviation(1.0, 1)
+        one = Mechanism(1, noise, central).deviation(1.0, 1, "substitution")
+        two = Mechanism(1, noise, central, 2).deviation(1.0, 1, "substitution")
+        single = Mechanism(1, noise, central, 2).deviation(1.0, 1, "zero-out")
+        assert above(abs(single - one)) < 1e-30
         assert above(abs(two - 2 * one)) < 1e-30
         assert one > 0
 
