@@ -76,8 +76,9 @@ def vector_complaints() -> Iterator[str]:
         about = {name: vector[name] for name in ("Delta", "eps", "eps_central", "atoms")}
         alike[json.dumps(about)].append(vector)
     for vectors in alike.values():
-        plays = [([(vector["x"], vector["x_prime"])], 0) for vector in vectors]
-        enumeration = Enumeration(of(vectors[0]), vectors[0]["eps"], 1e-9, plays, 53)
+        changes = [Change(vector["x"], vector["x_prime"]) for vector in vectors]
+        plays = [(change.coordinates, 0) for change in changes]
+        enumeration = Enumeration(of(vectors[0]), vectors[0]["eps"], 1e-9, plays, changes, bits=53)
         for vector, value in zip(vectors, enumeration.sums(), strict=True):
             found, delta = enumeration.enclosure(value), vector["delta"]
             if not found.lower - VECTOR_ACCURACY <= delta <= found.upper + VECTOR_ACCURACY:
@@ -139,7 +140,7 @@ def test_dictionaries_say_the_same(name: str) -> None:
     count = 9 if len(atoms) < 3 else 6
     laws = [dictionary(mechanism, x, count) for x in range(top + 1)]
     missing = float(1 - sum(laws[0].values()))
-    for change in mechanism.changes():
+    for change in mechanism.changes("substitution"):
         for eps in (0.0, 0.7):
             p, q = laws[change.before], laws[change.after]
             truth = float(sum(max(p[u] - mp.exp(eps) * q.get(u, 0), 0) for u in p))
@@ -296,10 +297,10 @@ def test_what_was_found_before_the_refinement_became_too_large_counts(
     mechanism = small_mechanism([(2.0, 0.4)], eps_central=2.0)
     whole = Enumeration.__init__
 
-    def only_coarse(self: Enumeration, *arguments: Any) -> None:
+    def only_coarse(self: Enumeration, *arguments: Any, bits: int) -> None:
         if arguments[2] < 1e-9:
             raise TooLarge("too fine")
-        whole(self, *arguments)
+        whole(self, *arguments, bits=bits)
 
     monkeypatch.setattr(Enumeration, "__init__", only_coarse)
     eps = 6.0
@@ -370,8 +371,8 @@ def test_certificates_are_made_by_the_other_tiers(tmp_path: Path) -> None:
 
 def test_bounds_are_rounded_outward() -> None:
     mechanism = small_mechanism([(2.0, 0.4)], eps_central=2.0)
-    plays = [(Change(0, 1).coordinates, 0)]
-    enumeration = Enumeration(mechanism, 1.0, 1e-9, plays, 53)
+    change = Change(0, 1)
+    enumeration = Enumeration(mechanism, 1.0, 1e-9, [(change.coordinates, 0)], [change], bits=53)
     for value in (0.0, 1e-12, 0.3, 1.0):
         found = enumeration.enclosure(value)
         assert isinstance(found, Enclosure)
