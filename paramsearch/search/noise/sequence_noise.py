@@ -17,7 +17,7 @@ import numpy as np
 from accounting.base.arrays import FloatArray
 from accounting.base.deadline import OutOfTime, check_time, until
 from accounting.base.errors import AccountingError
-from accounting.composition.any_sequence import rough_upper
+from accounting.composition.any_sequence import rough_uppers
 from accounting.protocol import Protocol
 from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling
 from paramsearch.search.noise.noise_model import NoiseModel
@@ -36,34 +36,38 @@ _SCALING = MeanScaling(
 
 
 class _SequenceBound:
-    """log(bound / delta) for arbitrary sequences, as a function of the noise."""
+    """log(bound / delta) for arbitrary sequences of every direction, as a function of the noise."""
 
     def __init__(self, model: NoiseModel) -> None:
         self.model = model
         self.seconds = 0.0
         """Time that the latest evaluation took."""
 
-    def excess(self, x: FloatArray) -> float:
+    def each(self, x: FloatArray) -> FloatArray:
         check_time()
         begun, problem = time.monotonic(), self.model.target.problem
         protocol = Protocol(self.model.configuration(x), adjacency=problem.adjacency)
-        bound = rough_upper(protocol.one_release, problem.eps, problem.releases)
+        bounds = rough_uppers(protocol.one_release, problem.eps, problem.releases)
         self.seconds = time.monotonic() - begun
-        return math.log(bound) - math.log(problem.delta)
+        return np.asarray(np.log(bounds) - math.log(problem.delta))
+
+    def excess(self, x: FloatArray) -> float:
+        return float(self.each(x).max())
 
     def scaled(self, x: FloatArray, slope: float) -> FloatArray:
         """All means scaled so that the bound approximately meets delta."""
         found = _SCALING.run(x, self.excess, slope)
         return _SCALING.extrapolated(found) if found.close else found.x
 
-    def gradient(self, x: FloatArray) -> FloatArray:
-        here = self.excess(x)
-        gradient = np.empty_like(x)
+    def gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The excess of every direction, and its gradient."""
+        here = self.each(x)
+        gradient = np.empty((len(here), *x.shape))
         for place in np.ndindex(*x.shape):
             moved = x.copy()
             moved[place] += _DIFFERENCE
-            gradient[place] = (self.excess(moved) - here) / _DIFFERENCE
-        return gradient
+            gradient[:, *place] = (self.each(moved) - here) / _DIFFERENCE
+        return here, gradient
 
 
 def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float) -> FloatArray:
@@ -88,16 +92,16 @@ def _descent(model: NoiseModel, x: FloatArray, deadline: float) -> Iterator[Floa
         if time.monotonic() + bound.seconds * (x.size + 4) > deadline:
             break
         try:
-            gradient = bound.gradient(x)
+            excess, gradient = bound.gradient(x)
         except AccountingError:
             break
-        slope = max(-float(gradient[0].sum()), SMALLEST_SLOPE)
+        slope = max(-float(gradient[excess.argmax(), 0].sum()), SMALLEST_SLOPE)
         cost = np.concatenate([model.size * np.exp(x[0]), np.zeros(x.shape[1])])
         program = QuadraticProgram(
             cost=cost,
             curvature=cost + 0.05 * cost.mean(),
-            gradient=gradient.reshape(1, -1),
-            slack=np.zeros(1),
+            gradient=gradient.reshape(len(excess), -1),
+            slack=excess.max() - excess,
         )
         gain = 0.0
         while radius > _SMALLEST_RADIUS and gain <= 0:
