@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from accounting.base.balls import above, precision
+import numpy as np
+
+from accounting.base.balls import above, below, precision
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.enclosure import Enclosure, Summarized, monotone
 from accounting.base.errors import InvalidParameter, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width, instance, not_negative, probability, whole
-from accounting.composition.any_sequence import MOST_STEPS, sequence_bounds
-from accounting.composition.several_mechanisms import Composed, Releases, compose
-from accounting.model.mechanism import Mechanism
+from accounting.base.validation import gap_width, instance, not_negative, positive, probability, whole
+from accounting.composition.dominating_pair import DominatingPair
+from accounting.composition.regridding import on_grid
+from accounting.composition.several_mechanisms import Releases, compose, rough_pair
+from accounting.model.mechanism import ExactCentral, Mechanism
 from accounting.model.proof_types import MOST_RELEASES
-from accounting.proof.deviation import Deviation
 from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol
 
@@ -36,30 +39,16 @@ _LARGEST_EPS = 1e5
 """Largest eps that is tried."""
 _CLOSE = 1e-4
 """Relative change of eps at which the search for it ends."""
-_ROUNDS = 40
-"""Most grids that are made in a search for eps."""
-
-
-@dataclass(frozen=True)
-class _Rounded:
-    """One mechanism in doubles: with at most and with at least its noise."""
-
-    less: Protocol
-    more: Protocol
-    helps: bool
-    """Whether the distance of the central noise from NB(1, q) is more noise."""
-    distance: float
-    """That distance in one release, in both worlds."""
-
-    @staticmethod
-    def of(mechanism: Mechanism) -> _Rounded:
-        less, more = (Protocol(configuration(mechanism, noise=n)) for n in ("less", "more"))
-        deviation = Deviation.of(mechanism, 0.0, 1)  # (1 + e^0) times the distance
-        return _Rounded(less, more, deviation.helps, deviation.size / 2)
-
-    def releases(self, times: int) -> Releases:
-        added = 0.0 if self.helps else self.distance
-        return Releases(self.less.view_pairs, self.more.view_pairs, times, added)
+_WIDEST = 0.1
+"""Widest grid for another accountant."""
+_EXPORTED_FOR = ((1, 1e-14), (1, 1e-6), (32, 1e-8), (1024, 1e-8))
+"""Numbers of releases and deltas for which an exported distribution is close."""
+_EXPORT_GAP = 2e-3
+"""As GAP, for the exported distribution."""
+_BITS = 128
+"""Working precision for the central noise."""
+_ROUGHLY, _ROUNDS = 0.01, 4
+"""Relative change of eps at which coarse grids are enough; most fine grids that are made then."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,8 +67,10 @@ class LossDistribution(Summarized):
     >>> from fractions import Fraction
     >>> from accounting import ExactCentral, ExactNoise, LossDistribution, Mechanism
     >>> noise = ExactNoise(p=Fraction(96, 100), r=Fraction(12))
-    >>> daily = LossDistribution.of(Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10))))
-    >>> weekly = LossDistribution.of(Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(1, 2))))
+    >>> daily, weekly = (
+    ...     LossDistribution.of(Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=step)))
+    ...     for step in (Fraction(9, 10), Fraction(1, 2))
+    ... )
     >>> print(daily.delta(1.0))  # doctest: +ELLIPSIS
     [1.56...e-06, 1.56...e-06]
     >>> month = daily.power(30).compose(weekly.power(4))
@@ -176,9 +167,7 @@ class LossDistribution(Summarized):
         """Number of releases in all."""
         return sum(self.times)
 
-    def delta(
-        self, eps: float, *, gap: float = GAP, progress: Progress = silent
-    ) -> Enclosure:
+    def delta(self, eps: float, *, gap: float = GAP, progress: Progress = silent) -> Enclosure:
         """delta(eps) of all releases together.
 
         Args:
@@ -195,7 +184,7 @@ class LossDistribution(Summarized):
             TooLarge: If the computation would not fit into memory.
         """
         eps, gap = not_negative("eps", eps), gap_width(gap)
-        return self._near(eps, gap, progress).enclosure(eps)
+        return self._near(eps, gap, progress)(eps)
 
     def profile(
         self, grid: Sequence[float], *, gap: float = GAP, progress: Progress = silent
@@ -218,9 +207,7 @@ class LossDistribution(Summarized):
         found = [self.delta(eps, gap=gap, progress=progress) for eps in points]
         return list(zip(points, monotone(found), strict=True))
 
-    def epsilon(
-        self, delta: float, *, gap: float = GAP, progress: Progress = silent
-    ) -> Enclosure:
+    def epsilon(self, delta: float, *, gap: float = GAP, progress: Progress = silent) -> Enclosure:
         """The smallest eps >= 0 with delta(eps) <= delta.
 
         Args:
@@ -238,25 +225,118 @@ class LossDistribution(Summarized):
             Undecided: If no such eps is found.
         """
         delta, gap = probability("delta", delta), gap_width(gap)
+        trial = self._rough_epsilon(delta, progress)
         low, high = 0.0, math.inf
-        trial = 1.0
         for _ in range(_ROUNDS):
             near = self._near(trial, gap, progress)
-            low = max(low, _last(lambda eps: near.enclosure(eps).lower > delta, trial))
-            found = _first(lambda eps: near.enclosure(eps).upper <= delta, trial)
-            settled = abs(found - trial) <= _CLOSE * max(found, 0.01) if found < math.inf else False
+            low = max(low, _last(lambda eps: near(eps).lower > delta, trial))
+            found = _first(lambda eps: near(eps).upper <= delta, trial)
             high = min(high, found)
-            if settled:
-                return Enclosure(min(low, high), high)
-            if high == math.inf and trial > _LARGEST_EPS:
+            if abs(found - trial) <= _CLOSE * max(found, 0.01):
                 break
             trial = high if high < math.inf else 2 * trial
-        if high < math.inf:
-            return Enclosure(min(low, high), high)
-        raise Undecided(
-            f"no eps up to {trial:g} has delta <= {delta!r}: some outcome gives an input away with "
+        if high == math.inf:
+            raise self._no_eps(delta, trial)
+        return Enclosure(min(low, high), high)
+
+    def _rough_epsilon(self, delta: float, progress: Progress) -> float:
+        """An upper bound of eps on a coarse grid."""
+        trial, high = self._first_trial(), math.inf
+        while trial <= _LARGEST_EPS:
+            progress(f"{self.releases:,} releases, trying eps = {trial:.3g}")
+            pair = rough_pair(self._parts, trial)
+            found = _first(lambda eps: pair.delta(eps) <= delta, trial)
+            if found < math.inf and found >= high * (1 - _ROUGHLY):
+                return min(found, high)
+            high = min(high, found)
+            trial = high if high < math.inf else 2 * trial
+        raise self._no_eps(delta, trial)
+
+    def _first_trial(self) -> float:
+        """The central noise's eps of a few releases, or of the square root of many, a few times."""
+        return sum(
+            float(mechanism.central.loss().mid()) * mechanism.max_value * min(times, 5 * times**0.5)
+            for mechanism, times in zip(self.mechanisms, self.times, strict=True)
+        )
+
+    def _no_eps(self, delta: float, tried: float) -> Undecided:
+        return Undecided(
+            f"no eps up to {tried:g} has delta <= {delta!r}: some outcome gives an input away with "
             "a larger probability; ask for a larger delta or for fewer releases"
         )
+
+    def to_dp_accounting(
+        self, value_discretization_interval: float = 1e-4
+    ) -> PrivacyLossDistribution:
+        """The same loss for google's dp_accounting, to compose with its mechanisms.
+
+        What is proved: the masses of one release of each mechanism, as the doubles they are, have a
+        delta of at least the true one at every eps, alone and composed with anything.  What is
+        not: dp_accounting's own arithmetic, which composes in plain floating point, with errors of
+        about 1e-16 in delta, and truncates tails of 1e-15, which it adds to delta.  Several
+        releases are composed by dp_accounting.
+
+        Args:
+            value_discretization_interval: Step of the grid of losses; both libraries must use the
+                same one.
+
+        Returns:
+            A ``dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution``, pessimistic,
+            with one law for both directions of a change.
+
+        Raises:
+            InvalidParameter: If the interval is outside its domain, or dp_accounting is missing.
+            TooLarge: If the interval makes too fine a grid.
+
+        >>> from accounting import LossDistribution
+        >>> from paramsearch import load
+        >>> from paramsearch.tables.lookup import shipped_folder
+        >>> from dp_accounting.pld import privacy_loss_distribution as pld
+        >>> file = load(shipped_folder() / "files" / "5-1-1e-06-0.9.json")
+        >>> ours = LossDistribution.of(file.mechanism()).to_dp_accounting()
+        >>> theirs = pld.from_gaussian_mechanism(standard_deviation=4.0)
+        >>> 1.0 < ours.compose(theirs).get_epsilon_for_delta(1e-5) < 2.0
+        True
+        """
+        interval = positive("value_discretization_interval", value_discretization_interval)
+        if interval > _WIDEST:
+            raise InvalidParameter(
+                f"value_discretization_interval = {interval!r} is more than {_WIDEST:g}: such a "
+                "grid says next to nothing; take 1e-4"
+            )
+        try:
+            from dp_accounting.pld import privacy_loss_distribution as pld
+        except ImportError as error:
+            raise InvalidParameter(
+                "dp_accounting is not installed: pip install 'paramsearch[dp-accounting]'"
+            ) from error
+        whole_pld: PrivacyLossDistribution | None = None
+        for mechanism, times in zip(self.mechanisms, self.times, strict=True):
+            pair = LossDistribution.of(mechanism)._on_grid(interval)
+            held = np.flatnonzero(pair.mass).tolist()
+            one = pld.PrivacyLossDistribution.create_from_rounded_probability(
+                {pair.base + i: float(pair.mass[i]) for i in held},
+                infinity_mass=pair.infinite,
+                value_discretization_interval=interval,
+                pessimistic_estimate=True,
+            )
+            several = one.self_compose(times) if times > 1 else one
+            whole_pld = several if whole_pld is None else whole_pld.compose(several)
+        assert whole_pld is not None
+        return whole_pld
+
+    def _on_grid(self, interval: float) -> DominatingPair:
+        """A pair that dominates one release, close for one and for many of them."""
+        (part,) = self._parts
+        pairs = []
+        for releases, delta in _EXPORTED_FOR:
+            several = replace(part, times=releases)
+            try:
+                eps = self.power(releases)._rough_epsilon(delta, silent)
+            except Undecided:  # so much is given away: what a large eps needs is not needed
+                eps = self._first_trial()
+            pairs.append(several.dominating(several.profiles(eps, gap=_EXPORT_GAP)))
+        return on_grid(pairs, interval)
 
     def summary(self) -> tuple[str, str]:
         """How many releases of what."""
@@ -270,50 +350,46 @@ class LossDistribution(Summarized):
         )
 
     @cached_property
-    def _rounded(self) -> list[_Rounded]:
-        return [_Rounded.of(mechanism) for mechanism in self.mechanisms]
+    def _protocols(self) -> list[tuple[Protocol, Protocol]]:
+        """Each mechanism in doubles, with at most and with at least its noise."""
+        return [
+            (_rounded(mechanism, noise="less"), _rounded(mechanism, noise="more"))
+            for mechanism in self.mechanisms
+        ]
 
     @cached_property
     def _parts(self) -> list[Releases]:
         return [
-            rounded.releases(times)
-            for rounded, times in zip(self._rounded, self.times, strict=True)
+            Releases(less.view_pairs, more.view_pairs, times)
+            for (less, more), times in zip(self._protocols, self.times, strict=True)
         ]
 
-    def _near(self, eps: float, gap: float, progress: Progress) -> _Near:
-        """Bounds that are close at ``eps``."""
-        parts = self._parts
-        found = compose(parts, eps, gap=gap, progress=progress)
-        exact = all(rounded.less.configuration.family.exact for rounded in self._rounded)
-        return _Near(self, found, exact)
+    def _near(self, eps: float, gap: float, progress: Progress) -> Callable[[float], Enclosure]:
+        """Bounds of delta at any eps, which are close near this one."""
+        found = compose(self._parts, eps, gap=gap, progress=progress)
+        exact = all(less.configuration.family.exact for less, _ in self._protocols)
+
+        def bounds(at: float) -> Enclosure:
+            upper = found.pair.delta(at)
+            return Enclosure(min(found.law.delta(at), upper) if exact else 0.0, upper)
+
+        return bounds
 
 
-@dataclass(frozen=True)
-class _Near:
-    """Bounds of delta at every eps, close near one."""
+def _rounded(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Protocol:
+    """In doubles, with at most or with at least the noise of the mechanism.
 
-    distribution: LossDistribution
-    found: Composed
-    exact: bool
-
-    def enclosure(self, eps: float) -> Enclosure:
-        upper = self.found.pair.delta(eps)
-        if not self.exact:
-            return Enclosure(0.0, upper)
-        lower = self.found.law.delta(eps) - self._deviation(eps)
-        return Enclosure(min(max(0.0, math.nextafter(lower, -1.0)), upper), upper)
-
-    def _deviation(self, eps: float) -> float:
-        """What the distance of the deployed central noise from NB(1, q) may subtract."""
-        if eps > 700:
-            return 1.0
-        total = 0.0
-        for mechanism, times in zip(
-            self.distribution.mechanisms, self.distribution.times, strict=True
-        ):
-            with precision(128):
-                total += above(mechanism.deviation(eps, times)) * (1 + 1e-9)
-        return total
+    A central noise NB(1 + x, q) with a small x > 0 contains NB(1, q) and is contained in
+    NB(1, (1 + x)q); with x < 0 the other way round (releases.md, Lemma 9).
+    """
+    with precision(_BITS):
+        share, q = mechanism.central.share(), (-mechanism.central.loss()).exp()
+        if noise == "less":
+            exact = Fraction(below(q * share.min(1)))
+        else:
+            exact = Fraction(above(q * share.max(1)))
+    geometric = replace(mechanism, central=ExactCentral(p=exact))
+    return Protocol(configuration(geometric, noise=noise))
 
 
 def _first(holds: Callable[[float], bool], near: float) -> float:

@@ -60,7 +60,7 @@ class SequenceBounds:
 
 
 @dataclass(frozen=True)
-class Kinds:
+class _Kinds:
     """Rows of ``value`` such that the profile of every change lies below one of them; the change
     that founded each."""
 
@@ -106,7 +106,7 @@ def sequence_bounds(
         try:
             changes = f"{releases:,} releases of {less.pair_count:,} changes"
             progress(f"{changes}, grid for a gap of {width:.0e}")
-            kinds = similar_changes(change_profiles(less, eps, releases, gap=width), eps)
+            kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
             found = _upper(kinds, eps, releases, width)
         except (TooLarge, Undecided):
             if not founders:
@@ -127,17 +127,17 @@ def sequence_bounds(
 
 def rough_upper(view_pairs: ViewPairs, eps: float, releases: int) -> float:
     """An upper bound from the coarsest grid alone, for a search."""
-    kinds = similar_changes(change_profiles(view_pairs, eps, releases, gap=_COARSEST), eps)
+    kinds = _kinds(change_profiles(view_pairs, eps, releases, gap=_COARSEST), eps)
     return _upper(kinds, eps, releases, _COARSEST)
 
 
 def kinds_of_changes(view_pairs: ViewPairs, eps: float, releases: int) -> tuple[int, ...]:
     """Changes that stand for all others with similar profiles; an estimate, for a search."""
     profiles = change_profiles(view_pairs, eps, releases, gap=_COARSEST)
-    return similar_changes(profiles, eps).founder
+    return _kinds(profiles, eps).founder
 
 
-def similar_changes(profiles: Profiles, eps: float) -> Kinds:
+def _kinds(profiles: Profiles, eps: float) -> _Kinds:
     """Changes with similar profiles are one kind; the largest ones found the kinds."""
     # losses above eps weigh the same, however large
     below = multiples(profiles.base, profiles.size, profiles.step) - eps
@@ -157,10 +157,10 @@ def similar_changes(profiles: Profiles, eps: float) -> Kinds:
                     continue
             value[n], peak[n] = row, float((row * weight).max())
             founder.append(q)
-    return Kinds(profiles, value[: len(founder)], tuple(founder))
+    return _Kinds(profiles, value[: len(founder)], tuple(founder))
 
 
-def _upper(kinds: Kinds, eps: float, releases: int, gap: float) -> float:
+def _upper(kinds: _Kinds, eps: float, releases: int, gap: float) -> float:
     """Theorem 2 release by release; for many releases, the power of the pair of a block."""
     induction = _Induction(kinds, eps, releases, gap)
     if releases <= MOST_STEPS:
@@ -180,7 +180,7 @@ class _Induction:
     ``tolerance`` and ``spare`` are what may be cut from a law, see ``DominatingPair.shortened``.
     """
 
-    def __init__(self, kinds: Kinds, eps: float, releases: int, gap: float) -> None:
+    def __init__(self, kinds: _Kinds, eps: float, releases: int, gap: float) -> None:
         self.pairs, self.envelope = kinds.pairs(), kinds.envelope
         self.tilt = self.envelope.saddle(eps, releases)
         self.tolerance = gap / releases
@@ -211,14 +211,14 @@ def _step(pairs: list[DominatingPair], later: DominatingPair, tilt: float) -> Do
     return DominatingPair.from_profile(value, base=first, step=later.step)
 
 
-def _witness(kinds: Kinds, eps: float, releases: int) -> tuple[Times, ...]:
+def _witness(kinds: _Kinds, eps: float, releases: int) -> tuple[Times, ...]:
     """A fixed sequence with a large delta, by heuristics: any sequence is sound."""
     search = _few if releases <= _FEW else _many
     times = search(kinds, eps, releases)
     return tuple((kinds.founder[kind], count) for kind, count in times.items())
 
 
-def _few(kinds: Kinds, eps: float, releases: int) -> dict[int, int]:
+def _few(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
     """How often each kind occurs: every release takes the change that is worst together with the
     earlier ones and the bound of the later ones; then single changes are exchanged."""
     induction = _Induction(kinds, eps, releases, _COARSEST)
@@ -236,7 +236,7 @@ def _few(kinds: Kinds, eps: float, releases: int) -> dict[int, int]:
     return {kind: best.count(kind) for kind in sorted(set(best))}
 
 
-def _many(kinds: Kinds, eps: float, releases: int) -> dict[int, int]:
+def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
     """How often each kind occurs: one in all releases, or two in half of them each."""
     pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
 

@@ -24,8 +24,22 @@ _TAIL = 1e-25
 """Mass beyond the table of a noise; it is left out."""
 _TRUSTED = 1e-290
 """Smaller masses are left out: products of doubles lose their relative accuracy."""
+_SHARE = 1e-12
+"""Share of the tilted mass that is left out at the lower end."""
 _LONGEST = 1 << 20
 """Largest number of losses of one law: coarser grids are taken for more."""
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What a law is computed for; any numbers are sound.
+
+    ``tilt``: errors are small relative to the mass tilted by e^{tilt * loss}, and so are the lowest
+    losses, which are left out.  ``spare``: plain mass of the highest losses, which are lowered.
+    """
+
+    tilt: float
+    spare: float
 
 
 @dataclass(frozen=True)
@@ -42,20 +56,24 @@ class LowerLaw:
 
     @staticmethod
     def of(
-        view_pairs: ViewPairs, change: int, *, step: float, tilt: float, within: tuple[float, float]
+        view_pairs: ViewPairs,
+        change: int,
+        *,
+        step: float,
+        focus: Focus,
+        within: tuple[float, float],
     ) -> LowerLaw:
         """Of the loss of one change, on a grid whose step is a power of two.
 
-        Any ``tilt`` is sound; what is left out is small relative to the mass tilted by it.  Losses
-        of a factor that are not ``within`` are lowered to its end or left out.
+        Losses of a factor that are not ``within`` are lowered to its end or left out.
         """
         one = view_pairs.subset(np.array([change]))
         assert one.releases == 1
         law: LowerLaw | None = None
         for factor in _factors(one):
             check_time()
-            part = _on_grid(factor, step, *within).shortened(tilt)
-            law = part if law is None else law.composed(part, tilt)
+            part = _on_grid(factor, step, *within).shortened(focus)
+            law = part if law is None else law.composed(part, focus)
         assert law is not None
         return law
 
@@ -75,7 +93,7 @@ class LowerLaw:
         found = float(self.mass @ np.maximum(gain, 0.0)) + self.infinite
         return max(0.0, found * (1 - (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
-    def composed(self, other: LowerLaw, tilt: float) -> LowerLaw:
+    def composed(self, other: LowerLaw, focus: Focus) -> LowerLaw:
         """The law of the sum of both losses; on the coarser grid of both."""
         first, second = self, other
         while first.step < second.step or _too_long(first, second):
@@ -84,7 +102,7 @@ class LowerLaw:
             second = second.coarser()
         infinite = first.infinite * (second.finite + second.infinite)
         infinite = (infinite + first.finite * second.infinite) * (1 - 1e-14)
-        sums = TiltedSums.of(first.mass, second.mass, first.step, tilt)
+        sums = TiltedSums.of(first.mass, second.mass, first.step, focus.tilt)
         base = first.base + second.base
         if sums is None:
             return LowerLaw(first.step, base, np.zeros(1), infinite)
@@ -92,9 +110,9 @@ class LowerLaw:
             mass = np.maximum(sums.value - sums.error, 0.0) * np.exp(sums.log_scale)
         mass = mass * np.maximum(1 - sums.inexact - 1e-11, 0.0)
         mass[~(mass >= _TRUSTED)] = 0.0
-        return LowerLaw(first.step, base, mass, infinite).shortened(tilt)
+        return LowerLaw(first.step, base, mass, infinite).shortened(focus)
 
-    def power(self, times: int, *, tilt: float, tolerance: float) -> LowerLaw:
+    def power(self, times: int, *, focus: Focus, tolerance: float) -> LowerLaw:
         """The law of the sum of ``times`` losses, by squaring.
 
         Coarser grids may lower delta by a share of about ``tolerance``.
@@ -103,15 +121,15 @@ class LowerLaw:
         out: LowerLaw | None = None
         while True:
             if times // taken % 2:
-                out = factor if out is None else out.composed(factor, tilt)
+                out = factor if out is None else out.composed(factor, focus)
             if 2 * taken > times:
                 assert out is not None
                 return out
             check_time()
-            factor = factor.composed(factor, tilt)
+            factor = factor.composed(factor, focus)
             taken *= 2
             # a coarser step lowers each of times / taken losses by half a step on average
-            while max(tilt, 1.0) * factor.step * times < taken * tolerance / 8:
+            while max(focus.tilt, 1.0) * factor.step * times < taken * tolerance / 8:
                 factor = factor.coarser()
 
     def coarser(self) -> LowerLaw:
@@ -124,22 +142,22 @@ class LowerLaw:
         both = (mass[0::2] + mass[1::2]) * (1 - 4 * UNIT_ROUNDOFF)
         return LowerLaw(2 * self.step, begin // 2, both, self.infinite)
 
-    def shortened(self, tilt: float) -> LowerLaw:
-        """Without the lowest losses, a share of the tilted mass of 1e-12; and the highest ones,
-        with as small a share of it, are lowered to where they begin."""
+    def shortened(self, focus: Focus) -> LowerLaw:
+        """Without the lowest losses, a negligible share of the tilted mass, and with the highest
+        ones, a mass of about ``focus.spare``, lowered to where they begin."""
         held = np.flatnonzero(self.mass)
         if not len(held):
             return replace(self, mass=np.zeros(1))
         law = replace(self, base=self.base + int(held[0]), mass=self.mass[held[0] : held[-1] + 1])
-        with np.errstate(divide="ignore"):
-            tilted = np.log(law.mass) + tilt * multiples(0, len(law.mass), law.step)
-        weight = np.exp(tilted - tilted.max())
-        first = int(np.searchsorted(np.cumsum(weight), 1e-12 * weight.sum()))
-        last = len(weight) - int(np.searchsorted(np.cumsum(weight[::-1]), 1e-12 * weight.sum()))
-        last = max(last, first + 1)
-        mass = law.mass[first:last].copy()
+        last = len(law.mass) - int(np.searchsorted(np.cumsum(law.mass[::-1]), focus.spare))
+        last = max(last, 1)
+        mass = law.mass[:last].copy()
         mass[-1] = (mass[-1] + _sum_below(law.mass[last:])) * (1 - 4 * UNIT_ROUNDOFF)
-        return LowerLaw(law.step, law.base + first, mass, law.infinite)
+        with np.errstate(divide="ignore"):
+            tilted = np.log(mass) + focus.tilt * multiples(0, last, law.step)
+        weight = np.cumsum(np.exp(tilted - tilted.max()))
+        first = min(int(np.searchsorted(weight, _SHARE * weight[-1])), last - 1)
+        return LowerLaw(law.step, law.base + first, mass[first:], law.infinite)
 
 
 def _too_long(first: LowerLaw, second: LowerLaw) -> bool:

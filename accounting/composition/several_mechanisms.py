@@ -16,20 +16,22 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
-from accounting.composition.any_sequence import Kinds, similar_changes
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair, common_saddle, log_chernoff
-from accounting.composition.lower_law import LowerLaw
+from accounting.composition.lower_law import Focus, LowerLaw
 from accounting.evaluator.view_pairs import ViewPairs
 
 _ROUGH = 0.02
 """Relative gap of the grid on which the releases share eps and the changes are chosen."""
+_WIDER = 4
+"""Factor between the gaps that are tried where a grid is too large."""
 _BALANCED, _ROUNDS = 0.05, 4
 """Share of eps that the mechanisms' shares of it may still move, and the most rounds for that."""
 _SMALLEST = 1e-290
 """Smallest delta that errors are compared with."""
-_CANDIDATES = 6
+_CANDIDATES = 12
 """Number of changes of a mechanism that are tried together with those of the others."""
 _PASSES = 2
 """How often every group of releases is given the change that is worst together with the others."""
@@ -46,27 +48,30 @@ class Releases:
     """``times`` releases of one mechanism.
 
     ``less`` and ``more`` are all changes in one release, with at most and with at least the true
-    noise.  ``deviation`` is the total variation distance that the upper bound has to allow for.
+    noise.
     """
 
     less: ViewPairs
     more: ViewPairs
     times: int
-    deviation: float = 0.0
 
     def profiles(self, eps: float, *, gap: float, delta: float = math.inf) -> Profiles:
-        return change_profiles(
-            self.less, eps, self.times, gap=gap, delta=max(delta, _SMALLEST), dyadic=True
-        )
+        """Of every change, on the finest grid for this gap or a wider one that fits into memory."""
+        while True:
+            try:
+                return change_profiles(
+                    self.less, eps, self.times, gap=gap, delta=max(delta, _SMALLEST), dyadic=True
+                )
+            except TooLarge:
+                if gap >= _ROUGH:
+                    raise
+                gap = min(_WIDER * gap, _ROUGH)
 
     def dominating(self, profiles: Profiles) -> DominatingPair:
         """A pair that dominates every change in one release."""
         value = np.zeros(profiles.size)
         for _, rows in profiles.blocks():
             np.maximum(value, rows.max(axis=0), out=value)
-        if self.deviation:
-            with np.errstate(over="ignore"):
-                value += (1 + np.exp(_points(profiles))) * self.deviation * (1 + 1e-9)
         return DominatingPair.from_profile(value, base=profiles.base, step=profiles.step)
 
 
@@ -105,13 +110,19 @@ class _Balance:
         return found
 
 
+def rough_pair(parts: Sequence[Releases], eps: float) -> DominatingPair:
+    """A pair that dominates all releases together, less closely and in less time."""
+    _, pairs, balance = _balanced(parts, eps)
+    return _product(pairs, balance, _ROUGH)
+
+
 def compose(
     parts: Sequence[Releases], eps: float, *, gap: float, progress: Progress = silent
 ) -> Composed:
     """Bounds that are close near ``eps``; the grid of the upper one should add about ``gap``."""
     total = sum(part.times for part in parts)
     progress(f"{total:,} releases, choosing the grid")
-    profiles, balance = _balanced(parts, eps)
+    profiles, rough, balance = _balanced(parts, eps)
     progress(f"{total:,} releases, upper bound")
     if len(parts) == 1:
         fine = [parts[0].profiles(eps, gap=gap)]
@@ -120,20 +131,18 @@ def compose(
             part.profiles(share, gap=gap, delta=balance.delta)
             for part, share in zip(parts, balance.shares, strict=True)
         ]
-    pairs = [
-        (part.dominating(found), part.times) for part, found in zip(parts, fine, strict=True)
-    ]
+    pairs = [(part.dominating(found), part.times) for part, found in zip(parts, fine, strict=True)]
     balance = _Balance.of(pairs, eps)
-    pair = _product(pairs, balance, gap)
+    pair = _product(pairs, balance, gap / 8)
     progress(f"{total:,} releases, lower bound")
-    kinds = [similar_changes(found, max(share, 0.0)) for found, share in zip(
-        profiles, balance.shares, strict=True)]
-    witness = _Witness(kinds, [part.times for part in parts], eps, balance).found()
+    witness = _Witness(profiles, rough, eps, balance).found()
     return Composed(pair, _attained(parts, witness, pairs, eps, balance))
 
 
-def _balanced(parts: Sequence[Releases], eps: float) -> tuple[list[Profiles], _Balance]:
-    """Rough profiles of the mechanisms, for the share of eps that each takes."""
+def _balanced(
+    parts: Sequence[Releases], eps: float
+) -> tuple[list[Profiles], list[tuple[DominatingPair, int]], _Balance]:
+    """Rough profiles and pairs of the mechanisms, for the share of eps that each takes."""
     total = sum(part.times for part in parts)
     shares = tuple(eps * part.times / total for part in parts)
     delta = math.inf
@@ -152,7 +161,7 @@ def _balanced(parts: Sequence[Releases], eps: float) -> tuple[list[Profiles], _B
         shares, delta = balance.shares, balance.delta
         if len(parts) == 1 or moved <= _BALANCED * max(eps, 0.1):
             break
-    return profiles, balance
+    return profiles, pairs, balance
 
 
 def _product(
@@ -182,73 +191,81 @@ Made = tuple[int, int, int]
 
 
 class _Witness:
-    """A fixed choice of changes with a large delta, by heuristics: any choice is sound."""
+    """A fixed choice of changes with a large delta, by heuristics: any choice is sound.
+
+    ``profiles`` and ``pairs`` are the rough ones of the mechanisms.
+    """
 
     def __init__(
-        self, kinds: Sequence[Kinds], times: Sequence[int], eps: float, balance: _Balance
+        self,
+        profiles: Sequence[Profiles],
+        pairs: Sequence[tuple[DominatingPair, int]],
+        eps: float,
+        balance: _Balance,
     ) -> None:
-        self.kinds, self.times, self.eps, self.balance = kinds, times, eps, balance
+        self.profiles, self.eps, self.balance = profiles, eps, balance
+        self.rows = [self._candidates(part, pairs) for part in range(len(profiles))]
+        self.groups = [
+            (part, count) for part, (_, times) in enumerate(pairs) for count in _groups(times)
+        ]
         self.power: Callable[[int, int, int], DominatingPair] = cache(self._power)
 
     def found(self) -> list[Made]:
-        candidates = [self._candidates(part) for part in range(len(self.kinds))]
-        groups = [
-            (part, count)
-            for part, times in enumerate(self.times)
-            for count in _groups(times)
-        ]
-        chosen = [candidates[part][0] for part, _ in groups]
-        for _ in range(_PASSES if len(groups) > 1 else 0):
+        chosen = [next(iter(self.rows[part])) for part, _ in self.groups]
+        for _ in range(_PASSES if len(self.groups) > 1 else 0):
             before = list(chosen)
-            for place, (part, count) in enumerate(groups):
-                rest = self._rest(groups, chosen, place)
-                found = [
-                    _joined(rest, self.power(part, kind, count), self.balance, _ROUGH).delta(
-                        self.eps
-                    )
-                    for kind in candidates[part]
-                ]
-                chosen[place] = candidates[part][int(np.argmax(found))]
+            for place, (part, count) in enumerate(self.groups):
+                rest = self._rest(chosen, place)
+                chosen[place] = max(
+                    self.rows[part], key=lambda change: self._with(rest, part, change, count)
+                )
             if chosen == before:
                 break
         made: dict[tuple[int, int], int] = {}
-        for (part, count), kind in zip(groups, chosen, strict=True):
-            change = part, self.kinds[part].founder[kind]
-            made[change] = made.get(change, 0) + count
+        for (part, count), change in zip(self.groups, chosen, strict=True):
+            made[part, change] = made.get((part, change), 0) + count
         return [(part, change, count) for (part, change), count in made.items()]
 
-    def _rest(
-        self, groups: Sequence[tuple[int, int]], chosen: Sequence[int], place: int
-    ) -> DominatingPair:
+    def _with(self, rest: DominatingPair, part: int, change: int, count: int) -> float:
+        power = self.power(part, change, count)
+        return _joined(rest, power, self.balance, _ROUGH).delta(self.eps)
+
+    def _rest(self, chosen: Sequence[int], place: int) -> DominatingPair:
+        """The changes of all groups but one."""
         rest: DominatingPair | None = None
-        for other, (part, count) in enumerate(groups):
+        for other, (part, count) in enumerate(self.groups):
             if other != place:
                 power = self.power(part, chosen[other], count)
                 rest = power if rest is None else _joined(rest, power, self.balance, _ROUGH)
         assert rest is not None
         return rest
 
-    def _power(self, part: int, kind: int, count: int) -> DominatingPair:
+    def _power(self, part: int, change: int, count: int) -> DominatingPair:
         check_time()
-        kinds = self.kinds[part]
-        return _product([(kinds.pair(kinds.value[kind]), count)], self.balance, _ROUGH)
+        found = self.profiles[part]
+        pair = DominatingPair.from_profile(
+            self.rows[part][change], base=found.base, step=found.step
+        )
+        return _product([(pair, count)], self.balance, _ROUGH)
 
-    def _candidates(self, part: int) -> list[int]:
-        """The changes that are worst together with any changes in all other releases."""
-        times = [count - (other == part) for other, count in enumerate(self.times)]
-        others = [
-            (kinds.envelope, count)
-            for kinds, count in zip(self.kinds, times, strict=True)
-            if count
-        ]
-        kinds = self.kinds[part]
-        points = _points(kinds.profiles)
+    def _candidates(
+        self, part: int, pairs: Sequence[tuple[DominatingPair, int]]
+    ) -> dict[int, FloatArray]:
+        """The changes that are worst together with any changes in all other releases, with their
+        profiles."""
+        others = [(pair, times - (i == part)) for i, (pair, times) in enumerate(pairs)]
+        others = [(pair, times) for pair, times in others if times]
+        loss, mass = np.zeros(1), np.ones(1)
         if others:
             rest = _product(others, self.balance, _ROUGH)
-            score = [rest.mass @ np.interp(self.eps - rest.losses, points, v) for v in kinds.value]
-        else:
-            score = [float(np.interp(self.eps, points, row)) for row in kinds.value]
-        return np.argsort(-np.array(score), kind="stable")[:_CANDIDATES].tolist()
+            loss, mass = rest.losses, rest.mass
+        found, points = self.profiles[part], _points(self.profiles[part])
+        best: list[tuple[float, int, FloatArray]] = []
+        for changes, rows in found.blocks():
+            score = [float(mass @ np.interp(self.eps - loss, points, row)) for row in rows]
+            best += zip(score, changes.tolist(), rows.copy(), strict=True)
+            best = sorted(best, key=lambda entry: -entry[0])[:_CANDIDATES]
+        return {change: row for _, change, row in best}
 
 
 def _groups(times: int) -> list[int]:
@@ -275,6 +292,7 @@ def _attained(
         count * int(np.diff(parts[part].more.start)[change]) for part, change, count in witness
     )
     spare = 1e-3 * _LOWER_GAP * balance.delta / sum(count for _, _, count in witness)
+    focus = Focus(balance.tilt, spare)
     cut = [pair.shortened(balance.tilt, _LOWER_GAP, spare).losses for pair, _ in pairs]
     low, high = min(float(part[0]) for part in cut), max(float(part[-1]) for part in cut)
     low, high = min(low - (high - low), -1 / 16), max(high, 1 / 16)
@@ -284,10 +302,8 @@ def _attained(
     step = 2.0 ** math.ceil(math.log2(min(step, 1 / 16)))
     out: LowerLaw | None = None
     for part, change, count in witness:
-        one = LowerLaw.of(
-            parts[part].more, change, step=step, tilt=balance.tilt, within=(low, high)
-        )
-        power = one.power(count, tilt=balance.tilt, tolerance=_LOWER_GAP)
-        out = power if out is None else out.composed(power, balance.tilt)
+        one = LowerLaw.of(parts[part].more, change, step=step, focus=focus, within=(low, high))
+        power = one.power(count, focus=focus, tolerance=_LOWER_GAP)
+        out = power if out is None else out.composed(power, focus)
     assert out is not None
     return out
