@@ -21,7 +21,15 @@ from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.enclosure import Enclosure, Summarized, monotone
 from accounting.base.errors import InvalidParameter, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width, instance, not_negative, positive, probability, whole
+from accounting.base.validation import (
+    gap_width,
+    instance,
+    not_negative,
+    one_of,
+    positive,
+    probability,
+    whole,
+)
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.composition.regridding import on_grid
 from accounting.composition.several_mechanisms import Releases, compose, rough_pair
@@ -43,7 +51,7 @@ _WIDEST = 0.1
 """Widest grid for another accountant."""
 _EXPORTED_FOR = ((1, 1e-14), (1, 1e-6), (32, 1e-8), (1024, 1e-8))
 """Numbers of releases and deltas for which an exported distribution is close."""
-_EXPORT_GAP = 2e-3
+_EXPORT_GAP = 8e-3
 """As GAP, for the exported distribution."""
 _BITS = 128
 """Working precision for the central noise."""
@@ -58,6 +66,7 @@ class LossDistribution(Summarized):
     Args:
         mechanisms: What is deployed, in exact numbers; all different, with one dimension.
         times: Number of releases of each of them.
+        adjacency: Which data sets are neighbors: "substitution".
 
     Raises:
         InvalidParameter: If a number is outside its domain, the dimensions differ, or only a
@@ -84,8 +93,10 @@ class LossDistribution(Summarized):
 
     mechanisms: tuple[Mechanism, ...]
     times: tuple[int, ...]
+    adjacency: str = "substitution"
 
     def __post_init__(self) -> None:
+        one_of("adjacency", self.adjacency, ("substitution",))
         if not self.mechanisms or len(self.mechanisms) != len(self.times):
             raise InvalidParameter(
                 f"{len(self.mechanisms)} mechanisms with {len(self.times)} numbers of releases: "
@@ -134,18 +145,24 @@ class LossDistribution(Summarized):
             The loss distribution of all of them.
 
         Raises:
-            InvalidParameter: If the dimensions differ, or there are too many releases.
+            InvalidParameter: If the dimensions or the adjacencies differ, or there are too many
+                releases.
         """
         mechanisms, times = list(self.mechanisms), list(self.times)
         for other in others:
             instance("other", other, (LossDistribution,), "LossDistribution.of makes one")
+            if other.adjacency != self.adjacency:
+                raise InvalidParameter(
+                    f"adjacencies {self.adjacency} and {other.adjacency} are mixed: they compare "
+                    "different data sets; compose releases of one adjacency"
+                )
             for mechanism, count in zip(other.mechanisms, other.times, strict=True):
                 if mechanism in mechanisms:
                     times[mechanisms.index(mechanism)] += count
                 else:
                     mechanisms.append(mechanism)
                     times.append(count)
-        return LossDistribution(tuple(mechanisms), tuple(times))
+        return replace(self, mechanisms=tuple(mechanisms), times=tuple(times))
 
     def power(self, times: int) -> LossDistribution:
         """All of these releases, so many times.
@@ -160,7 +177,7 @@ class LossDistribution(Summarized):
             InvalidParameter: If it is not at least once, or there are too many releases.
         """
         times = whole("times", times, least=1)
-        return LossDistribution(self.mechanisms, tuple(count * times for count in self.times))
+        return replace(self, times=tuple(count * times for count in self.times))
 
     @property
     def releases(self) -> int:
@@ -255,7 +272,9 @@ class LossDistribution(Summarized):
     def _first_trial(self) -> float:
         """The central noise's eps of a few releases, or of the square root of many, a few times."""
         return sum(
-            float(mechanism.central.loss().mid()) * mechanism.max_value * min(times, 5 * times**0.5)
+            float(mechanism.central.loss().mid())
+            * mechanism.max_value
+            * min(times, 5 * math.sqrt(times))
             for mechanism, times in zip(self.mechanisms, self.times, strict=True)
         )
 
@@ -312,7 +331,8 @@ class LossDistribution(Summarized):
             ) from error
         whole_pld: PrivacyLossDistribution | None = None
         for mechanism, times in zip(self.mechanisms, self.times, strict=True):
-            pair = LossDistribution.of(mechanism)._on_grid(interval)
+            single = replace(self, mechanisms=(mechanism,), times=(1,))
+            pair = single._on_grid(interval)
             held = np.flatnonzero(pair.mass).tolist()
             one = pld.PrivacyLossDistribution.create_from_rounded_probability(
                 {pair.base + i: float(pair.mass[i]) for i in held},

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import FloatArray, multiples
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
@@ -277,7 +277,7 @@ def _groups(times: int) -> list[int]:
 
 def _points(profiles: Profiles) -> FloatArray:
     """The values of eps of the rows."""
-    return (profiles.base + np.arange(profiles.size)) * profiles.step
+    return multiples(profiles.base, profiles.size, profiles.step)
 
 
 def _attained(
