@@ -30,6 +30,7 @@ from accounting.base.validation import (
     probability,
     whole,
 )
+from accounting.composition.any_sequence import MOST_STEPS
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.composition.regridding import on_grid
 from accounting.composition.several_mechanisms import Releases, compose, rough_pair
@@ -47,6 +48,8 @@ _LARGEST_EPS = 1e5
 """Largest eps that is tried."""
 _CLOSE = 1e-4
 """Relative change of eps at which the search for it ends."""
+_STEP_GAP, _NARROW = 1e-3, 1e-3
+"""Relative gap of the induction's grid; relative width at which its search for eps ends."""
 _WIDEST = 0.1
 """Widest grid for another accountant."""
 _EXPORTED_FOR = ((1, 1e-14), (1, 1e-6), (32, 1e-8), (1024, 1e-8))
@@ -201,7 +204,10 @@ class LossDistribution(Summarized):
             TooLarge: If the computation would not fit into memory.
         """
         eps, gap = not_negative("eps", eps), gap_width(gap)
-        return self._near(eps, gap, progress)(eps)
+        found = self._near(eps, gap, progress)(eps)
+        if not self._inductive:
+            return found
+        return Enclosure(found.lower, max(found.lower, min(found.upper, self._by_induction(eps))))
 
     def profile(
         self, grid: Sequence[float], *, gap: float = GAP, progress: Progress = silent
@@ -254,7 +260,26 @@ class LossDistribution(Summarized):
             trial = high if high < math.inf else 2 * trial
         if high == math.inf:
             raise self._no_eps(delta, trial)
+        if self._inductive:
+            high = bisection(
+                lambda eps: self._by_induction(eps) <= delta,
+                min(low, high),
+                high,
+                mean=arithmetic_mean,
+                narrow=lambda below, above: above - below <= _NARROW * above,
+            )[1]
         return Enclosure(min(low, high), high)
+
+    @property
+    def _inductive(self) -> bool:
+        """Whether these are few releases of one mechanism, whose order does not matter: then the
+        induction over them gives less than the product of pairs (releases.md, Theorem 2)."""
+        return len(self.mechanisms) == 1 and 1 < self.releases <= MOST_STEPS
+
+    def _by_induction(self, eps: float) -> float:
+        """An upper bound of delta(eps)."""
+        ((less, _),) = self._protocols
+        return replace(less, releases=self.releases).delta(eps, gap=_STEP_GAP).enclosure.upper
 
     def _rough_epsilon(self, delta: float, progress: Progress) -> float:
         """An upper bound of eps on a coarse grid."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import instance
 from accounting.loss_distribution import LossDistribution
+from paramsearch.certification.certify import claimed_mechanism
 from paramsearch.parameters.assembly import consistent
-from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 
 
@@ -41,5 +41,4 @@ def loss_distribution(file: ParameterFile, times: int = 1) -> LossDistribution:
             "the file is not certified, and nothing is known of its noise: paramsearch certify"
         )
     consistent(file)
-    mechanism = file.mechanism().thinned(claimed_fraction(file))
-    return LossDistribution((mechanism,), (times,), file.problem.adjacency)
+    return LossDistribution((claimed_mechanism(file),), (times,), file.problem.adjacency)
