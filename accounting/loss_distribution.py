@@ -425,7 +425,7 @@ def _rounded(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Protoco
     """In doubles, with at most or with at least the noise of the mechanism.
 
     A central noise NB(1 + x, q) with a small x > 0 contains NB(1, q) and is contained in
-    NB(1, (1 + x)q); with x < 0 the other way round (releases.md, Lemma 9).
+    NB(1, (1 + x)q); with x < 0 the other way round (releases.md, Lemma 10).
     """
     with precision(_BITS):
         share, q = mechanism.central.share(), (-mechanism.central.loss()).exp()
