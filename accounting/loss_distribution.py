@@ -10,13 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from accounting.base.balls import above, below, precision
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.enclosure import Enclosure, Summarized, monotone
 from accounting.base.errors import InvalidParameter, Undecided
@@ -32,11 +28,13 @@ from accounting.base.validation import (
 )
 from accounting.composition.any_sequence import MOST_STEPS
 from accounting.composition.dominating_pair import DominatingPair
+from accounting.composition.eps_search import LARGEST_TRIAL, first_eps, last_eps
+from accounting.composition.export import checked_interval, exported
 from accounting.composition.regridding import on_grid
 from accounting.composition.several_mechanisms import Releases, compose, rough_pair
-from accounting.model.mechanism import ExactCentral, Mechanism
+from accounting.model.mechanism import Mechanism
 from accounting.model.proof_types import MOST_RELEASES
-from accounting.proof.directed_rounding import configuration
+from accounting.proof.directed_rounding import configuration, geometric
 from accounting.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -44,20 +42,14 @@ if TYPE_CHECKING:
 
 GAP = 1e-4
 """Share of delta that the grid of an upper bound should add at most."""
-_LARGEST_EPS = 1e5
-"""Largest eps that is tried."""
 _CLOSE = 1e-4
 """Relative change of eps at which the search for it ends."""
 _STEP_GAP, _NARROW = 1e-3, 1e-3
 """Relative gap of the induction's grid; relative width at which its search for eps ends."""
-_WIDEST = 0.1
-"""Widest grid for another accountant."""
 _EXPORTED_FOR = ((1, 1e-14), (1, 1e-6), (32, 1e-8), (1024, 1e-8))
 """Numbers of releases and deltas for which an exported distribution is close."""
 _EXPORT_GAP = 8e-3
 """As GAP, for the exported distribution."""
-_BITS = 128
-"""Working precision for the central noise."""
 _ROUGHLY, _ROUNDS = 0.01, 4
 """Relative change of eps at which coarse grids are enough; most fine grids that are made then."""
 
@@ -76,8 +68,7 @@ class LossDistribution(Summarized):
             fraction of the central noise is there.
         InvalidFamily: If the atoms of a mechanism do not protect every input.
 
-    >>> from fractions import Fraction
-    >>> from accounting import ExactCentral, ExactNoise, LossDistribution, Mechanism
+    >>>     >>> from accounting import ExactCentral, ExactNoise, LossDistribution, Mechanism
     >>> noise = ExactNoise(p=Fraction(96, 100), r=Fraction(12))
     >>> daily, weekly = (
     ...     LossDistribution.of(Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=step)))
@@ -252,8 +243,8 @@ class LossDistribution(Summarized):
         low, high = 0.0, math.inf
         for _ in range(_ROUNDS):
             near = self._near(trial, gap, progress)
-            low = max(low, _last(lambda eps: near(eps).lower > delta, trial))
-            found = _first(lambda eps: near(eps).upper <= delta, trial)
+            low = max(low, last_eps(lambda eps: near(eps).lower > delta, trial))
+            found = first_eps(lambda eps: near(eps).upper <= delta, trial)
             high = min(high, found)
             if abs(found - trial) <= _CLOSE * max(found, 0.01):
                 break
@@ -284,10 +275,10 @@ class LossDistribution(Summarized):
     def _rough_epsilon(self, delta: float, progress: Progress) -> float:
         """An upper bound of eps on a coarse grid."""
         trial, high = self._first_trial(), math.inf
-        while trial <= _LARGEST_EPS:
+        while trial <= LARGEST_TRIAL:
             progress(f"{self.releases:,} releases, trying eps = {trial:.3g}")
             pair = rough_pair(self._parts, trial)
-            found = _first(lambda eps: pair.delta(eps) <= delta, trial)
+            found = first_eps(lambda eps: pair.delta(eps) <= delta, trial)
             if found < math.inf and found >= high * (1 - _ROUGHLY):
                 return min(found, high)
             high = min(high, found)
@@ -342,33 +333,12 @@ class LossDistribution(Summarized):
         >>> 1.0 < ours.compose(theirs).get_epsilon_for_delta(1e-5) < 2.0
         True
         """
-        interval = positive("value_discretization_interval", value_discretization_interval)
-        if interval > _WIDEST:
-            raise InvalidParameter(
-                f"value_discretization_interval = {interval!r} is more than {_WIDEST:g}: such a "
-                "grid says next to nothing; take 1e-4"
-            )
-        try:
-            from dp_accounting.pld import privacy_loss_distribution as pld
-        except ImportError as error:
-            raise InvalidParameter(
-                "dp_accounting is not installed: pip install 'paramsearch[dp-accounting]'"
-            ) from error
-        whole_pld: PrivacyLossDistribution | None = None
-        for mechanism, times in zip(self.mechanisms, self.times, strict=True):
-            single = replace(self, mechanisms=(mechanism,), times=(1,))
-            pair = single._on_grid(interval)
-            held = np.flatnonzero(pair.mass).tolist()
-            one = pld.PrivacyLossDistribution.create_from_rounded_probability(
-                {pair.base + i: float(pair.mass[i]) for i in held},
-                infinity_mass=pair.infinite,
-                value_discretization_interval=interval,
-                pessimistic_estimate=True,
-            )
-            several = one.self_compose(times) if times > 1 else one
-            whole_pld = several if whole_pld is None else whole_pld.compose(several)
-        assert whole_pld is not None
-        return whole_pld
+        interval = checked_interval(value_discretization_interval)
+        singles = [
+            replace(self, mechanisms=(mechanism,), times=(1,)) for mechanism in self.mechanisms
+        ]
+        pairs = [single._on_grid(interval) for single in singles]
+        return exported(list(zip(pairs, self.times, strict=True)))
 
     def _on_grid(self, interval: float) -> DominatingPair:
         """A pair that dominates one release, close for one and for many of them."""
@@ -398,7 +368,10 @@ class LossDistribution(Summarized):
     def _protocols(self) -> list[tuple[Protocol, Protocol]]:
         """Each mechanism in doubles, with at most and with at least its noise."""
         return [
-            (_rounded(mechanism, noise="less"), _rounded(mechanism, noise="more"))
+            (
+                Protocol(configuration(geometric(mechanism, noise="less"), noise="less")),
+                Protocol(configuration(geometric(mechanism, noise="more"), noise="more")),
+            )
             for mechanism in self.mechanisms
         ]
 
@@ -419,45 +392,3 @@ class LossDistribution(Summarized):
             return Enclosure(min(found.law.delta(at), upper) if exact else 0.0, upper)
 
         return bounds
-
-
-def _rounded(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Protocol:
-    """In doubles, with at most or with at least the noise of the mechanism.
-
-    A central noise NB(1 + x, q) with a small x > 0 contains NB(1, q) and is contained in
-    NB(1, (1 + x)q); with x < 0 the other way round (releases.md, Lemma 10).
-    """
-    with precision(_BITS):
-        share, q = mechanism.central.share(), (-mechanism.central.loss()).exp()
-        if noise == "less":
-            exact = Fraction(below(q * share.min(1)))
-        else:
-            exact = Fraction(above(q * share.max(1)))
-    geometric = replace(mechanism, central=ExactCentral(p=exact))
-    return Protocol(configuration(geometric, noise=noise))
-
-
-def _first(holds: Callable[[float], bool], near: float) -> float:
-    """Where a condition that holds from some eps on begins to hold, from above; or infinity."""
-    if holds(0.0):
-        return 0.0
-    low, high = 0.0, max(near, 0.01)
-    while not holds(high):
-        if high > _LARGEST_EPS:
-            return math.inf
-        low, high = high, 2 * high
-    return bisection(holds, low, high, mean=arithmetic_mean, narrow=_narrow)[1]
-
-
-def _last(holds: Callable[[float], bool], near: float) -> float:
-    """Where a condition that holds up to some eps ceases to hold, from below."""
-    if not holds(0.0):
-        return 0.0
-    low, high = 0.0, max(near, 0.01)
-    while holds(high) and high <= _LARGEST_EPS:
-        low, high = high, 2 * high
-    return bisection(lambda eps: not holds(eps), low, high, mean=arithmetic_mean, narrow=_narrow)[0]
-
-
-def _narrow(low: float, high: float) -> bool:
-    return high - low <= 1e-7 * max(high, 1e-3)
