@@ -22,7 +22,6 @@ from accounting.base.validation import (
     instance,
     not_negative,
     one_of,
-    positive,
     probability,
     whole,
 )

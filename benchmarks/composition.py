@@ -44,7 +44,6 @@ def main() -> None:
         for releases in TIMES:
             whole = one.power(releases)
             ours, own_seconds = timed(lambda: whole.epsilon(DELTA))
-            # a power of its own for every row: the peer computes the first one, too
             theirs, peer_seconds = timed(
                 lambda: exported.self_compose(releases) if releases > 1 else exported
             )
