@@ -35,5 +35,6 @@ from accounting.model.question import Question as Question
 from accounting.proof.prove import prove as prove
 from accounting.proof.satisfied_eps import satisfied_eps as satisfied_eps
 from accounting.protocol import Protocol as Protocol
+from accounting.reference.reference import Reference as Reference
 
 __version__: str

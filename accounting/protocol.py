@@ -1,6 +1,7 @@
 """The privacy of the whole protocol, by the exact view (exact_view.md, Theorem 2).
 
-Adjacency is substitution: one user's input becomes another one, any two values in 0..max_value.
+Under substitution one user's input becomes another one, any two values in 0..max_value; under
+zero-out it becomes 0, or appears in the place of 0.
 Every number returned is an upper or a lower bound, and its name says which.
 """
 
@@ -18,19 +19,29 @@ from accounting.base.enclosure import Enclosure, monotone
 from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative, probability, whole
-from accounting.composition.any_sequence import sequence_bounds
+from accounting.composition.any_sequence import OneRelease, sequence_bounds
 from accounting.composition.eps_search import eps_around
 from accounting.evaluator.build_view_pairs import (
     SparseColumns,
     by_law,
-    ordered_pairs,
+    changed_pairs,
     with_moved_pairs,
 )
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.pairs.all_pairs import AllBounds, bound_all, refined
 from accounting.evaluator.pairs.blocks import InputPairs
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.change import Change, EveryChange, Repeated, every_change
+from accounting.model.change import (
+    SUBSTITUTION,
+    Adjacency,
+    Change,
+    EveryChange,
+    Repeated,
+    check_adjacency,
+    directions,
+    every_change,
+    touched_coordinates,
+)
 from accounting.model.configuration import Configuration
 from accounting.model.delta import Delta
 from accounting.model.family import UNIT
@@ -71,9 +82,10 @@ class Protocol:
         same_change: Whether a user makes the same change in every release (exact_view.md,
             Theorem 3); otherwise one user's sequence of inputs is replaced by any other, chosen
             adaptively (composition/releases.md).
+        adjacency: Which data sets are neighbors: "substitution" or "zero-out".
 
     Raises:
-        InvalidParameter: If ``releases`` is outside its domain.
+        InvalidParameter: If ``releases`` or ``adjacency`` is outside its domain.
 
     >>> from accounting import Configuration, NegativeBinomial
     >>> noise = NegativeBinomial(r=12.0, p=0.96)
@@ -91,8 +103,10 @@ class Protocol:
     configuration: Configuration
     releases: int = 1
     same_change: bool = False
+    adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
+        check_adjacency(self.adjacency)
         object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
         if self.any_sequence:
             whole("releases", self.releases, least=1, most=MOST_RELEASES)
@@ -107,8 +121,9 @@ class Protocol:
         """The pairs of views of all changes."""
         self._check_size()
         top = self.configuration.max_value
-        single = self.pairs_of(ordered_pairs(top + 1))
-        return with_moved_pairs(single, top) if self.configuration.dimension > 1 else single
+        single = self.pairs_of(changed_pairs(top, self.adjacency))
+        moves = touched_coordinates(self.configuration.dimension, self.adjacency) > 1
+        return with_moved_pairs(single, top) if moves else single
 
     def _check_size(self) -> None:
         top = self.configuration.max_value
@@ -122,7 +137,15 @@ class Protocol:
     def changes(self) -> EveryChange:
         """What one user can change, in the order of ``view_pairs``."""
         config = self.configuration
-        return every_change(max_value=config.max_value, dimension=config.dimension)
+        return every_change(
+            max_value=config.max_value, dimension=config.dimension, adjacency=self.adjacency
+        )
+
+    @property
+    def one_release(self) -> OneRelease:
+        """What one user can change in each of several releases."""
+        views = self.view_pairs if self.releases == 1 else replace(self, releases=1).view_pairs
+        return OneRelease(views, views, directions(self.changes, self.adjacency))
 
     @cached_property
     def noises(self) -> tuple[NoiseSum, ...]:
@@ -142,7 +165,7 @@ class Protocol:
 
     @cached_property
     def input_pairs(self) -> InputPairs:
-        """All changes within a coordinate, for evaluations block by block."""
+        """All pairs of inputs in one coordinate, for evaluations block by block."""
         family, (laws, law) = self.configuration.family, self.laws
         columns = SparseColumns.of(family.sparse_columns)
         unit = family.atoms.index(UNIT)
@@ -156,7 +179,8 @@ class Protocol:
     @property
     def _in_blocks(self) -> bool:
         """Whether there are too many changes to evaluate all at once."""
-        return self.configuration.dimension == 1 and self.input_pairs.pair_count > _AT_ONCE
+        single = self.configuration.dimension == 1 and self.adjacency == SUBSTITUTION
+        return single and self.input_pairs.pair_count > _AT_ONCE
 
     def delta(
         self,
@@ -240,14 +264,15 @@ class Protocol:
                 f"{change} is one change, and {self.releases} releases may have different ones: "
                 "ask with same_change=True"
             )
-        change.check_within_a_coordinate(self.configuration.max_value)
+        change.check_within_a_coordinate(self.configuration.max_value, self.adjacency)
         part = self.pairs_of(np.array([[change.before, change.after]]))
         eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
         return self._of_pairs(part, [change], eps, accuracy, silent)
 
     def _of_any_sequence(self, eps: float, accuracy: _Accuracy, progress: Progress) -> Delta:
-        one = replace(self, releases=1).view_pairs
-        found = sequence_bounds(one, one, eps, self.releases, gap=accuracy.gap, progress=progress)
+        found = sequence_bounds(
+            self.one_release, eps, self.releases, gap=accuracy.gap, progress=progress
+        )
         exact = self.configuration.family.exact
         enclosure = Enclosure(found.lower if exact else 0.0, found.upper)
         changes = self.changes

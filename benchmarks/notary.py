@@ -20,6 +20,7 @@ from growth import EPS, EPS_CENTRAL, SCALES, configuration
 
 from accounting import Protocol
 from accounting.base.balls import precision
+from accounting.model.change import SUBSTITUTION
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
 from accounting.notary.notary import Notary
 
@@ -65,7 +66,7 @@ def proof(max_value: int) -> None:
     fast = protocol.delta(EPS)
     quick = time.perf_counter() - start
     print(
-        f"{max_value:5d} {len(mechanism.changes()):8,d} changes  "
+        f"{max_value:5d} {len(mechanism.changes(SUBSTITUTION)):8,d} changes  "
         f"notary {seconds:8.2f} s {found.enclosure}  "
         f"fast {quick:8.3f} s {fast.enclosure}"
     )

@@ -25,6 +25,7 @@ from accounting.baselines import (
     SplitAndMix,
 )
 from accounting.baselines.correlated import CorrelatedNoise
+from accounting.model.change import SUBSTITUTION, ZERO_OUT, Adjacency
 from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters, bits_per_message, largest_central_of
 from accounting.model.family import halves
@@ -58,8 +59,9 @@ def published_noise(problem: Problem, *, central_fraction: float) -> Iterator[Co
     """The protocol with the paper's noise: by its theorem, and by its refined bound with the t' of
     the dominance program.
 
-    A change of a vector touches two coordinates, so each has the noise of (eps / 2, delta / 2); the
-    central fraction is one of eps / 2 then.
+    Where a change of a vector touches two coordinates, each has the noise of (eps / 2, delta / 2);
+    the central fraction is one of eps / 2 then.  The paper's guarantee is for substitution within a
+    coordinate, which covers zero-out.
 
     Raises:
         InvalidParameter: For several releases, which the paper does not consider.
@@ -91,7 +93,8 @@ def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoi
         eps_central=proposal.eps_central,
         bits_per_message=bits,
         name=name,
-        guarantee="(eps, delta), as published",
+        guarantee="(eps, delta), as published"
+        + (" for substitution" if problem.adjacency == ZERO_OUT else ""),
     )
 
 
@@ -113,6 +116,7 @@ class ComparisonRow:
 
     Attributes:
         mechanism: Its name.
+        adjacency: Which data sets are neighbors under its guarantee; None if it has none.
         rmse: Root mean square error of the sum, or of each coordinate of vectors; None if it has no
             bound.
         messages_per_user: Expected messages of a user with a non-zero value, in one release.
@@ -122,6 +126,7 @@ class ComparisonRow:
     """
 
     mechanism: str
+    adjacency: Adjacency | None
     rmse: float | None
     messages_per_user: float
     bits_per_user: float
@@ -196,6 +201,7 @@ def compare(
         file, interrupted = made.file, made.interrupted
     ours = ComparisonRow(
         mechanism="correlated noise, ours",
+        adjacency=request.adjacency,
         rmse=file.error.rmse,
         messages_per_user=file.cost.messages_per_user,
         bits_per_user=file.cost.bits_per_user,
@@ -254,6 +260,7 @@ def other_mechanisms(request: Request) -> Comparison:
 def _row(baseline: Baseline) -> ComparisonRow:
     return ComparisonRow(
         mechanism=baseline.name,
+        adjacency=None if isinstance(baseline, NonPrivate) else baseline.problem.adjacency,
         rmse=math.sqrt(baseline.mse) if math.isfinite(baseline.mse) else None,
         messages_per_user=baseline.messages,
         bits_per_user=baseline.bits,
@@ -267,6 +274,7 @@ def shipped_for(request: Request) -> ParameterFile | None:
     none, or the request is not one that tables answer."""
     by_error = request.max_rmse is not None or request.max_error_ratio is not None
     special = request.dimension > 1 or request.releases > 1 or request.honest < 1
+    special = special or request.adjacency != SUBSTITUTION  # the table's adjacency
     if by_error or special or request.cold or request.objective != "messages":
         return None
     fraction = request.central_fraction

@@ -63,8 +63,8 @@ class Request(Problem):
     """A problem to generate parameters for, and how; checked on construction.
 
     Args:
-        n, eps, delta, max_value, dimension, releases, same_change, honest: The problem; see
-            ``Problem``.
+        n, eps, delta, max_value, dimension, releases, same_change, honest, adjacency: The problem;
+            see ``Problem``.
         central_fraction: eps of the central noise as a fraction of the largest possible one; 0.9 if
             no error is given.
         max_rmse: Largest root mean square error of the sum, instead of ``central_fraction``.

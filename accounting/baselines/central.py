@@ -41,7 +41,8 @@ class NonPrivate(_OneMessage):
 @dataclass(frozen=True)
 class DiscreteLaplace(_OneMessage):
     """The sum plus DLap(eps / max_value); half of eps for each of the two coordinates of a vector
-    that a change touches, and the most that delta / 2 allows where more sums change."""
+    that a change touches (under zero-out it is one), and the most that delta / 2 allows where more
+    sums change."""
 
     name = "discrete Laplace (central)"
 

@@ -12,7 +12,8 @@ The tests check these constants against their example (32-bit numbers, n = 10^4,
 messages).  A view within 2^-sigma of an eps-private sum is (eps, (1 + e^eps) 2^-sigma)-private,
 hence sigma = ceil(log2((1 + e^eps) / delta)).
 
-A vector takes one such sum for each coordinate, of which a change touches two, and T releases take
+A vector takes one such sum for each coordinate, of which a change touches two (under zero-out one),
+and T releases take
 T times as many.  If c sums change, the views of those are within c 2^-sigma of what the sums
 reveal, the others do not depend on the change, and sigma grows by log2 c; where the noise of the
 sums uses delta / 2, the other half is left.  If only some users are honest, the shares of the

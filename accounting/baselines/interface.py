@@ -26,8 +26,8 @@ class ForProblem:
 
     @property
     def changes(self) -> int:
-        """The most sums that one user changes: one in each release, two if the value of a vector
-        moves to another coordinate."""
+        """The most sums that one user changes: one in each release, or two where the value of a
+        vector may move to another coordinate."""
         return self.problem.releases * self.problem.changed_coordinates
 
     @property

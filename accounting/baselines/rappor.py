@@ -12,8 +12,9 @@ B = Bin(n, f) the ratio D(a) / B(a) is linear and increasing in a,
 
     R(a) = (1 - f) a / (n f) + f (n - a) / (n (1 - f)),
 
-so the divergence is the sum over a, b of B(a) B(b) (R(a) - e^eps R(b))_+, by prefix sums.  If only
-some users are honest, n is their number.
+so the divergence is the sum over a, b of B(a) B(b) (R(a) - e^eps R(b))_+, by prefix sums.  Under
+zero-out the user changes from j to 0 or back, which touches one position: the divergences are those
+of D and B, in both directions.  If only some users are honest, n is their number.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
 from accounting.baselines.interface import ForProblem, Run, for_one_release, value_bits
+from accounting.model.change import SUBSTITUTION, Adjacency
 
 _TAIL = 1e-20
 """Mass of a binomial tail that is left out."""
@@ -48,6 +50,16 @@ def divergence(n: int, f: float, eps: float) -> float:
     return float(np.sum(mass * (ratio * below[count] - scale * moment[count])))
 
 
+def single_divergence(n: int, f: float, eps: float) -> float:
+    """The larger d_eps of the count at one position, with one user's value there and without."""
+    a, mass = binomial(n, f)
+    ratio = (1 - f) * a / (n * f) + f * (n - a) / (n * (1 - f))
+    return max(
+        float(np.sum(mass * np.clip(ratio - math.exp(eps), 0, None))),
+        float(np.sum(mass * np.clip(1 - math.exp(eps) * ratio, 0, None))),
+    )
+
+
 def binomial(n: int, f: float) -> tuple[FloatArray, FloatArray]:
     """The outcomes of Bin(n, f) and their masses, without tails below 1e-20."""
     rare = -math.log(_TAIL)  # Bernstein: both tails are below e^-rare
@@ -58,13 +70,14 @@ def binomial(n: int, f: float) -> tuple[FloatArray, FloatArray]:
 
 
 @cache
-def flip_probability(n: int, eps: float, delta: float) -> float:
+def flip_probability(n: int, eps: float, delta: float, adjacency: Adjacency) -> float:
     """The smallest f that passes, to a relative 1e-12; the divergence decreases in f."""
     low, high = 1e-6 / n, 0.5
-    if divergence(n, low, eps) <= delta:
+    reached = divergence if adjacency == SUBSTITUTION else single_divergence
+    if reached(n, low, eps) <= delta:
         raise InvalidParameter(f"delta = {delta:g}: no flipping at all passes with n = {n}")
     return bisection(
-        lambda f: divergence(n, f, eps) <= delta,
+        lambda f: reached(n, f, eps) <= delta,
         low,
         high,
         mean=geometric_mean,
@@ -85,7 +98,8 @@ class FragmentedRappor(ForProblem):
 
     @cached_property
     def flip(self) -> float:
-        return flip_probability(self.honest_users, self.problem.eps, self.problem.delta)
+        problem = self.problem
+        return flip_probability(self.honest_users, problem.eps, problem.delta, problem.adjacency)
 
     @property
     def mse(self) -> float:

@@ -13,7 +13,7 @@ T(a, b) L(a, b) with
 and with a k it is T(a, b) L(b, a).  For given b the difference L(a, b) - e^eps L(b, a) is linear
 and increasing in a, so its positive part over the binomial law of a is two binomial tails.  For
 vectors max_value here is the number of values that are not 0; if only some users are honest, n is
-their number.
+their number.  0 is sent like any other value, and k may be 0: zero-out needs as much noise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from accounting.base.arrays import IntArray
 from accounting.base.bisection import bisection, geometric_mean
 from accounting.base.errors import InvalidParameter
 from accounting.baselines.interface import ForProblem, Run, for_one_release
-from accounting.baselines.rappor import binomial
+from accounting.baselines.rappor import binomial, single_divergence
 from accounting.model.costs import bits_per_message
 
 _FINEST = 1e-6
@@ -40,7 +40,7 @@ def divergence(n: int, g: float, max_value: int, eps: float) -> float:
     """d_eps of the counts of j and k."""
     u = g / (max_value + 1)
     if max_value == 1:
-        return _binary(n, u, eps)
+        return single_divergence(n, u, eps)  # the others have 0: the count of ones
     b, mass = binomial(n, u)
     scale = math.exp(eps)
     rest = (g - 2 * u) / (n * (1 - 2 * u))
@@ -53,16 +53,6 @@ def divergence(n: int, g: float, max_value: int, eps: float) -> float:
     count = stats.binom.sf(least - 1, n - b, p)
     moment = (n - b) * p * stats.binom.sf(least - 2, np.maximum(n - b - 1, 0), p)
     return float(np.sum(mass * np.clip(slope * moment + level * count, 0, None)))
-
-
-def _binary(n: int, u: float, eps: float) -> float:
-    """d_eps if the others have 0: the count of ones is Ber(1 - u) or Ber(u), plus Bin(n - 1, u)."""
-    a, mass = binomial(n, u)
-    one = (1 - u) * a / (n * u) + u * (n - a) / (n * (1 - u))
-    return max(
-        float(np.sum(mass * np.clip(one - math.exp(eps), 0, None))),
-        float(np.sum(mass * np.clip(1 - math.exp(eps) * one, 0, None))),
-    )
 
 
 @dataclass(frozen=True)

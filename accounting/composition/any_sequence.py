@@ -8,6 +8,7 @@ of changes, the witness.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -19,6 +20,7 @@ from accounting.base.errors import AccountingError, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
+from accounting.composition.dropouts.thinned_profiles import ThinnedPairs
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
 
@@ -31,6 +33,9 @@ _FEW = 8
 """Largest number of releases whose worst fixed sequence is searched change by change."""
 _COARSEST, _FINEST = 0.02, 1e-5
 """Relative gaps that the first and the last grid are made for."""
+_THINNED_GAP = 0.01
+"""Gap of the parts of a change whose central noise is thinned, relative to that of the whole: their
+own tilt is gentler, and a grid for it coarser."""
 _MOST_KINDS = 64
 """Largest number of kinds: all other changes join one of them."""
 _MIXED_KINDS = 6
@@ -58,6 +63,11 @@ class SequenceBounds:
     settled: bool
     kinds: tuple[int, ...] = ()
 
+    def renumbered(self, direction: Sequence[int]) -> SequenceBounds:
+        """The same with the change i called ``direction[i]``."""
+        witness = tuple((direction[q], times) for q, times in self.witness)
+        return replace(self, witness=witness, kinds=tuple(direction[q] for q in self.kinds))
+
 
 @dataclass(frozen=True)
 class _Kinds:
@@ -80,9 +90,31 @@ class _Kinds:
         return DominatingPair.from_profile(row, base=self.profiles.base, step=self.profiles.step)
 
 
+@dataclass(frozen=True)
+class OneRelease:
+    """What one user can change in one release.
+
+    ``less`` and ``more`` are all changes with at most and with at least the true noise: upper
+    bounds come from ``less``, lower ones from ``more``.  Each of the ``directions`` lists the
+    changes that may follow each other (``accounting.model.change.directions``).
+    """
+
+    less: ViewPairs | ThinnedPairs
+    more: ViewPairs
+    directions: Sequence[Sequence[int]]
+
+    def of(self, direction: Sequence[int]) -> tuple[ViewPairs | ThinnedPairs, ViewPairs]:
+        """``less`` and ``more`` for the changes of one direction."""
+        if len(direction) == self.more.pair_count:
+            return self.less, self.more
+        less = self.less.subset(np.array(direction))
+        if isinstance(less, ViewPairs) and self.less is self.more:
+            return less, less
+        return less, self.more.subset(np.array(direction))
+
+
 def sequence_bounds(
-    less: ViewPairs,
-    more: ViewPairs,
+    changes: OneRelease,
     eps: float,
     releases: int,
     *,
@@ -90,13 +122,37 @@ def sequence_bounds(
     claim: float | None = None,
     progress: Progress = silent,
 ) -> SequenceBounds:
-    """Bounds on delta(eps) of any ``releases`` changes of one user.
+    """Bounds on delta(eps) of any ``releases`` changes of one user, all of one direction.
 
-    ``less`` and ``more`` are all changes in one release, with at most and at least the true noise:
-    the upper bound comes from ``less``, the lower one from ``more``.  Once the bounds decide
-    ``claim``, the grid is not refined further.
+    Once the bounds decide ``claim``, the grid is not refined further.
     """
-    if releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps:  # exact_view.md, Lemma 5
+    found = []
+    for direction in changes.directions:
+        less, more = changes.of(direction)
+        of_one = _bounds(less, more, eps, releases, gap=gap, claim=claim, progress=progress)
+        found.append(of_one.renumbered(direction))
+    worst = max(found, key=lambda one: one.lower)
+    return SequenceBounds(
+        lower=worst.lower,
+        upper=max(one.upper for one in found),
+        witness=worst.witness,
+        settled=all(one.settled for one in found),
+        kinds=tuple(kind for one in found for kind in one.kinds),
+    )
+
+
+def _bounds(
+    less: ViewPairs | ThinnedPairs,
+    more: ViewPairs,
+    eps: float,
+    releases: int,
+    *,
+    gap: float,
+    claim: float | None,
+    progress: Progress,
+) -> SequenceBounds:
+    """``sequence_bounds`` where every change may follow every other."""
+    if isinstance(less, ViewPairs) and _never_exceeds(less, eps, releases):
         return SequenceBounds(0.0, 0.0, witness=((0, releases),), settled=True, kinds=(0,))
     upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
     witness: tuple[Times, ...] = ()
@@ -104,9 +160,9 @@ def sequence_bounds(
     settled = False
     while True:
         try:
-            changes = f"{releases:,} releases of {less.pair_count:,} changes"
+            changes = f"{releases:,} releases of {more.pair_count:,} changes"
             progress(f"{changes}, grid for a gap of {width:.0e}")
-            kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
+            kinds = _kinds(_profiles(less, eps, releases, gap=width), eps)
             found = _upper(kinds, eps, releases, width)
         except (TooLarge, Undecided):
             if not founders:
@@ -125,16 +181,39 @@ def sequence_bounds(
     return SequenceBounds(lower, max(upper, lower), witness, settled, founders)
 
 
-def rough_upper(view_pairs: ViewPairs, eps: float, releases: int) -> float:
+def rough_upper(changes: OneRelease, eps: float, releases: int) -> float:
     """An upper bound from the coarsest grid alone, for a search."""
-    kinds = _kinds(change_profiles(view_pairs, eps, releases, gap=_COARSEST), eps)
-    return _upper(kinds, eps, releases, _COARSEST)
+    return max(
+        _upper(_rough_kinds(changes, direction, eps, releases), eps, releases, _COARSEST)
+        for direction in changes.directions
+    )
 
 
-def kinds_of_changes(view_pairs: ViewPairs, eps: float, releases: int) -> tuple[int, ...]:
+def kinds_of_changes(changes: OneRelease, eps: float, releases: int) -> tuple[int, ...]:
     """Changes that stand for all others with similar profiles; an estimate, for a search."""
-    profiles = change_profiles(view_pairs, eps, releases, gap=_COARSEST)
-    return _kinds(profiles, eps).founder
+    return tuple(
+        direction[kind]
+        for direction in changes.directions
+        for kind in _rough_kinds(changes, direction, eps, releases).founder
+    )
+
+
+def _rough_kinds(
+    changes: OneRelease, direction: Sequence[int], eps: float, releases: int
+) -> _Kinds:
+    less, _ = changes.of(direction)
+    return _kinds(_profiles(less, eps, releases, gap=_COARSEST), eps)
+
+
+def _never_exceeds(less: ViewPairs, eps: float, releases: int) -> bool:
+    """Whether no loss of all releases together exceeds eps (exact_view.md, Lemma 5)."""
+    return releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps
+
+
+def _profiles(less: ViewPairs | ThinnedPairs, eps: float, releases: int, *, gap: float) -> Profiles:
+    if isinstance(less, ThinnedPairs):
+        return less.profiles(eps, releases, gap=gap * _THINNED_GAP).as_profiles()
+    return change_profiles(less, eps, releases, gap=gap)
 
 
 def _kinds(profiles: Profiles, eps: float) -> _Kinds:

@@ -10,6 +10,7 @@ import numpy as np
 from accounting.base.arrays import IntArray, distinct
 from accounting.base.errors import TooLarge
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
+from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.noise import NoiseSum
 
 _MOST_ENTRIES = 1 << 30
@@ -32,6 +33,14 @@ def ordered_pairs(columns: int) -> IntArray:
     j, k = np.divmod(np.arange(columns * columns), columns)
     pairs: IntArray = np.stack([j, k], axis=1)[j != k]
     return pairs
+
+
+def changed_pairs(max_value: int, adjacency: Adjacency) -> IntArray:
+    """(j, k) of all changes within a coordinate, in the order of ``EveryChange``."""
+    if adjacency == SUBSTITUTION:
+        return ordered_pairs(max_value + 1)
+    values, none = np.arange(1, max_value + 1), np.zeros(max_value, np.int64)
+    return np.concatenate([np.stack([values, none], axis=1), np.stack([none, values], axis=1)])
 
 
 @dataclass(frozen=True)

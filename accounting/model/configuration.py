@@ -13,7 +13,7 @@ from accounting.base import strict_json
 from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.base.validation import AnyPath, not_negative, positive, probability, whole
-from accounting.model.change import dimension_of
+from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency, dimension_of
 from accounting.model.costs import (
     LARGEST_STEP,
     AtomParameters,
@@ -27,7 +27,7 @@ from accounting.model.proof_types import MOST_PARTS
 
 _MOST_R = 1 << 53
 """Smallest sum of r that is not merged."""
-_KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension"}
+_KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension", "adjacency"}
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ def loads(text: str, *, source: str = "the configuration") -> Configuration:
     """Parse the JSON text of a configuration.
 
     Args:
-        text: A JSON object with max_value, eps_central and atoms; dimension, eps, delta and n are
-            optional.
+        text: A JSON object with max_value, eps_central and atoms; dimension, adjacency, eps,
+            delta and n are optional.
         source: What errors call the text.
 
     Returns:
@@ -218,6 +218,7 @@ class Proposal(Summarized):
         delta: The delta of the claimed guarantee, if there is one.
         n: Number of users, if it is given.
         dimension: More than 1 for vectors with at most one non-zero coordinate.
+        adjacency: Which data sets are neighbors under the claimed guarantee.
 
     >>> atoms = (AtomParameters((-1, 1), r=12.0, p=0.98),)
     >>> proposal = Proposal(1, atoms, 0.9, eps=1.0, delta=1e-6, n=1000)
@@ -232,6 +233,7 @@ class Proposal(Summarized):
     delta: float | None
     n: int | None
     dimension: int = 1
+    adjacency: Adjacency = SUBSTITUTION
 
     def summary(self) -> tuple[str, str]:
         """The problem as far as it is given, and the size of the noise."""
@@ -241,6 +243,7 @@ class Proposal(Summarized):
         problem = ", ".join(
             f"{name} = {exactly(value)}" for name, value in given.items() if value is not None
         )
+        problem += "" if self.adjacency == SUBSTITUTION else f", {self.adjacency}"
         return problem, f"{len(self.atoms):,} atoms, eps_central = {exactly(self.eps_central)}"
 
     @staticmethod
@@ -276,6 +279,8 @@ class Proposal(Summarized):
         if not isinstance(data["atoms"], list):
             raise InvalidConfiguration(f"'atoms' must be a list, not {data['atoms']!r:.80}")
         eps, delta, n = (data.get(key) for key in ("eps", "delta", "n"))
+        adjacency = data.get("adjacency", SUBSTITUTION)
+        check_adjacency(adjacency)
         return Proposal(
             max_value=whole("max_value", data["max_value"], least=1),
             atoms=tuple(_entry(i, entry) for i, entry in enumerate(data["atoms"])),
@@ -284,6 +289,7 @@ class Proposal(Summarized):
             delta=None if delta is None else probability("delta", delta),
             n=None if n is None else whole("n", n, least=1),
             dimension=dimension_of(data.get("dimension", 1)),
+            adjacency=adjacency,
         )
 
     def configuration(self) -> Configuration:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from accounting.base.balls import ball, precision
 from accounting.base.errors import TooLarge
-from accounting.model.change import EveryChange, every_change
+from accounting.model.change import Adjacency, EveryChange, every_change, touched_coordinates
 from accounting.model.proof_types import MOST_PARTS
 
 if TYPE_CHECKING:
@@ -171,18 +171,18 @@ class Mechanism:
             f"dimension={self.dimension} central_loss={float(self.central.loss().mid()):.6g}>"
         )
 
-    @property
-    def coordinates(self) -> int:
+    def coordinates(self, adjacency: Adjacency) -> int:
         """The most coordinates that the change of one input touches."""
-        return min(self.dimension, 2)
+        return touched_coordinates(self.dimension, adjacency)
 
-    def changes(self) -> EveryChange:
+    def changes(self, adjacency: Adjacency) -> EveryChange:
         """All changes that one user can make."""
-        return every_change(max_value=self.max_value, dimension=self.dimension)
+        return every_change(max_value=self.max_value, dimension=self.dimension, adjacency=adjacency)
 
-    def deviation(self, eps: float, releases: int) -> arb:
+    def deviation(self, eps: float, releases: int, adjacency: Adjacency) -> arb:
         """The most that the distance of the central noise from NB(1, q) changes delta(eps)."""
-        return (1 + ball(eps).exp()) * self.central.deviation() * releases * self.coordinates
+        touched = releases * self.coordinates(adjacency)
+        return (1 + ball(eps).exp()) * self.central.deviation() * touched
 
     def thinned(self, fraction: Fraction) -> Mechanism:
         """The mechanism in which only this fraction of the users adds noise."""

@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accounting.base.validation import positive, probability, share, whole
-from accounting.model.change import dimension_of
+from accounting.model.change import (
+    SUBSTITUTION,
+    Adjacency,
+    check_adjacency,
+    dimension_of,
+    touched_coordinates,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Sum the inputs 0..max_value of n users with (eps, delta)-privacy under substitution.
+    """Sum the inputs 0..max_value of n users with (eps, delta)-privacy.
 
     Args:
         n: Number of users.
@@ -22,11 +28,18 @@ class Problem:
         same_change: Whether several releases are covered only for a user who makes the same change
             in every one; otherwise a user's inputs may change in any way from release to release.
         honest: Fraction of the users who add noise.
+        adjacency: Which data sets are neighbors: "substitution", where one user's input becomes any
+            other, or "zero-out", where it becomes none or appears in the place of none.
 
     Raises:
         InvalidParameter: If a number is outside its domain.
 
     >>> Problem(n=1000, eps=1.0, delta=1e-6, max_value=5).changed_coordinates
+    1
+    >>> histogram = {"n": 1000, "eps": 1.0, "delta": 1e-6, "max_value": 1, "dimension": 100}
+    >>> Problem(**histogram).changed_coordinates
+    2
+    >>> Problem(**histogram, adjacency="zero-out").changed_coordinates
     1
     """
 
@@ -38,6 +51,7 @@ class Problem:
     releases: int = 1
     same_change: bool = False
     honest: float = 1.0
+    adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
         checked = {
@@ -49,6 +63,7 @@ class Problem:
             "releases": whole("releases", self.releases, least=1),
             "honest": share("honest", self.honest),
         }
+        check_adjacency(self.adjacency)
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # plain numbers, whatever was given
         object.__setattr__(self, "same_change", bool(self.same_change) and self.releases > 1)
@@ -61,4 +76,4 @@ class Problem:
     @property
     def changed_coordinates(self) -> int:
         """The most coordinates that the change of one input touches."""
-        return min(self.dimension, 2)
+        return touched_coordinates(self.dimension, self.adjacency)

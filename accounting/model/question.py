@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import not_negative, whole
+from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency
 from accounting.model.proof_types import MOST_RELEASES
 
 
@@ -19,6 +20,7 @@ class Question:
         same_change: Whether a user makes the same change in every release; otherwise the inputs of
             one user may change in any way, chosen adaptively (composition/releases.md).
         claim: The delta to decide about; None asks for the bounds alone.
+        adjacency: Which data sets are neighbors.
 
     Raises:
         InvalidParameter: If a number is outside its domain.
@@ -31,8 +33,10 @@ class Question:
     releases: int = 1
     same_change: bool = False
     claim: float | None = None
+    adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
+        check_adjacency(self.adjacency)
         object.__setattr__(self, "eps", not_negative("eps", self.eps))
         object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
         if self.claim is not None:

@@ -19,6 +19,8 @@ from accounting.base.errors import TooLarge
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
+from accounting.notary.dropouts.coupling import OffsetLaws
+from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.factors import (
     Factor,
     Groups,
@@ -29,7 +31,6 @@ from accounting.notary.factors import (
     labeled,
 )
 from accounting.notary.tables import NoiseTable
-from accounting.notary.thinned import ThinnedCentral
 
 Side = Literal["above", "p", "q"]
 """A dominating law for upper bounds, or the law of the labels in the first or second world."""
@@ -37,6 +38,9 @@ _EVERYTHING = -(1 << 40)
 """A grid index below every finite loss: nothing is cut."""
 _NO_LOSS = Factor(0, arb_poly([1]), arb(0))
 """The law of a loss that is always 0."""
+_SPARE = 8
+"""Cells below those asked for that the labels of a thinned central term cover, so that both laws
+have the same labels."""
 _HARDEST = 1 << 25
 """Largest releases x grid cells: beyond it, powers take too long because their coefficients differ
 so much in size."""
@@ -134,6 +138,8 @@ class Grid:
         self._factors: dict[tuple[Atom, int, Side], Factor] = {}
         self._offsets: dict[tuple[int, Side], tuple[Offset, ...]] = {}
         self._laws: dict[tuple[int, int, Side], Factor] = {}
+        self._coupled_offsets: dict[int, OffsetLaws] = {}
+        self._labels: dict[tuple[int, int], tuple[int, tuple[Factor, Factor]]] = {}
 
     def prepare(self, changes: Iterable[ShiftedChange], deadline: float) -> None:
         """Group every noise under every shift that these changes need, in one pass per noise."""
@@ -141,8 +147,7 @@ class Grid:
         for c in chain.from_iterable(shifted.shifts for shifted in changes):
             for atom, shift in c.shifts:
                 wanted[atom].add(shift)
-            if self.thinned is None:
-                wanted[UNIT].update(range(c.first_shift, c.first_shift + c.distance + 1))
+            wanted[UNIT].update(self._unit_shifts(c))
         for atom, shifts in wanted.items():
             missing = sorted(a for a in shifts if (atom, a) not in self._groups)
             if missing:
@@ -151,6 +156,12 @@ class Grid:
                     self.tables[atom], missing, self.h, self.clip, self.log_masses[atom]
                 )
                 self._groups.update({(atom, a): found[a] for a in missing})
+
+    def _unit_shifts(self, c: CoordinateShift) -> Iterable[int]:
+        """The shifts of the noise of {-1, +1} that the central term of a change mixes."""
+        if self.thinned is None:
+            return range(c.first_shift, c.first_shift + c.distance + 1)
+        return (c.first_shift + shift for shift in self.thinned.shifts(c.distance))
 
     def factor(self, atom: Atom, shift: int, side: Side) -> Factor:
         key = (atom, shift, side)
@@ -189,13 +200,53 @@ class Grid:
         return tuple(out)
 
     def _thinned(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
-        """The central term if it is not a mixture, without finite losses below ``lowest``."""
+        """The central term of a fraction of the users, without finite losses below ``lowest``."""
         assert self.thinned is not None
-        kappa = c.before - c.after
-        groups = self.thinned.groups(kappa, c.unit_shift, self.h, self.clip, lowest)
         if side == "above":
-            return dominating(groups, self.h)
-        return labeled(groups, self.h)[0 if side == "p" else 1]
+            if self.thinned.coupled is not None:
+                return self._coupled(c, self._offset_laws(c.distance), lowest)
+            return dominating(self._thinned_groups(c, lowest), self.h)
+        key = c.before, c.after
+        if key not in self._labels or self._labels[key][0] > lowest:
+            both = labeled(self._thinned_groups(c, lowest - _SPARE), self.h)
+            self._labels[key] = lowest - _SPARE, both
+        return self._labels[key][1][0 if side == "p" else 1].above(lowest)
+
+    def _thinned_groups(self, c: CoordinateShift, lowest: int) -> Groups:
+        assert self.thinned is not None
+        return self.thinned.groups(
+            c.before - c.after,
+            c.unit_shift,
+            self.h,
+            clip=self.clip,
+            lowest=lowest,
+            log_mass=self.log_masses[UNIT],
+        )
+
+    def _offset_laws(self, distance: int) -> OffsetLaws:
+        assert self.thinned is not None
+        assert self.thinned.coupled is not None
+        if distance not in self._coupled_offsets:
+            self._coupled_offsets[distance] = self.thinned.coupled.offset_laws(distance, self.h)
+        return self._coupled_offsets[distance]
+
+    def _coupled(self, c: CoordinateShift, offsets: OffsetLaws, lowest: int) -> Factor:
+        """The mixture of shifts of z_0 that dominates the central term."""
+        parts, infinite = [], offsets.infinite
+        for shift, law in offsets.laws.items():
+            factor = self.factor(UNIT, c.first_shift + shift, "above")
+            infinite += factor.infinite * law.poly(arb(1))
+            if factor.top + law.top >= lowest:
+                parts.append((law, factor.above(lowest - law.top)))
+        base = min((law.base + factor.base for law, factor in parts), default=lowest)
+        TooFine.check(
+            max((law.top + factor.top for law, factor in parts), default=lowest) - base + 1
+        )
+        poly = arb_poly([])
+        for law, factor in parts:
+            check_time()
+            poly += (law.poly * factor.poly).left_shift(law.base + factor.base - base)
+        return Factor(base, poly, infinite)
 
     def central(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The central term without finite losses below ``lowest``."""

@@ -20,15 +20,22 @@ from accounting.base.deadline import check_time, sets_deadline
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.model.change import Change
+from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.mechanism import Atom, ExactNoise, Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP, TYPICAL_DELTA
+from accounting.model.proof_types import (
+    BALL,
+    BALL_2D,
+    BALL_COUPLED,
+    DISJOINT,
+    GAP,
+    TYPICAL_DELTA,
+)
 from accounting.notary.columns import UNIT, Columns, columns, revealed_value
+from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.grid import CoordinateShift, Noises, ShiftedChange
 from accounting.notary.refinement import AnySequenceRefinement, Goal, SameChangeRefinement
 from accounting.notary.tables import NoiseTable
-from accounting.notary.thinned import ThinnedCentral
 
 _SMALLEST = 1e-280
 """Smallest delta that is resolved: doubles end near 1e-308.  The evaluator has a limit of its own:
@@ -48,12 +55,13 @@ class Notary:
     """Proofs about one mechanism, for several releases in which one user's value changes.
 
     The value may change in any way from release to release; with ``same_change``, the same change
-    is made in every release.
+    is made in every release.  ``adjacency`` says which changes one user can make.
     """
 
     mechanism: Mechanism
     releases: int = 1
     same_change: bool = False
+    adjacency: Adjacency = SUBSTITUTION
 
     @property
     def any_sequence(self) -> bool:
@@ -88,8 +96,12 @@ class Notary:
         """These changes, or all that one user can make, with the shifts of the noises."""
         cs = self.columns.of_input
         top = self.mechanism.max_value
-        shifts = top * (2 * sum(map(len, cs)) + 4 * (top + 1) * self.mechanism.coordinates)
-        if changes is not None:
+        if changes is None and self.adjacency == SUBSTITUTION:  # too many to count one by one
+            coordinates = self.mechanism.coordinates(self.adjacency)
+            shifts = top * (2 * sum(map(len, cs)) + 4 * (top + 1) * coordinates)
+            changes = self.mechanism.changes(self.adjacency)
+        else:
+            changes = self.mechanism.changes(self.adjacency) if changes is None else changes
             shifts = sum(len(cs[j]) + 4 for change in changes for j in change.listed)
         if shifts > _MOST_SHIFTS:
             raise TooLarge(
@@ -102,8 +114,6 @@ class Notary:
             check_time()
             return CoordinateShift.of(before, after, cs).by_law(self.laws)
 
-        if changes is None:
-            changes = self.mechanism.changes()
         return [
             ShiftedChange(change, tuple(starmap(one, change.coordinates))) for change in changes
         ]
@@ -162,7 +172,7 @@ class Notary:
             # enough to resolve the clipped mass, with a margin (rule of thumb) for long products
             bits = max(128, 96 + math.ceil(-1.25 * math.log2(clip)))
             with precision(bits):
-                extra = self.mechanism.deviation(eps, self.releases)
+                extra = self.mechanism.deviation(eps, self.releases, self.adjacency)
                 thinned = None
                 too_far = above(extra) > gap * scale / _PARTS_OF_GAP
                 if too_far and not self.mechanism.central.whole():
@@ -170,6 +180,7 @@ class Notary:
                 goal = Goal(
                     eps=ball(eps),
                     releases=self.releases,
+                    adjacency=self.adjacency,
                     gap=gap,
                     claim=claim,
                     scale=scale,
@@ -177,7 +188,7 @@ class Notary:
                     deadline=deadline,
                     progress=progress,
                 )
-                noises = Noises(self.tables(), self.mechanism.central.loss(), thinned)
+                noises = Noises(self.tables(thinned), self.mechanism.central.loss(), thinned)
                 kind = AnySequenceRefinement if self.any_sequence else SameChangeRefinement
                 found = kind(goal, noises, shifted).run()
                 if (
@@ -199,7 +210,7 @@ class Notary:
                     worst_change=found.worst,
                     met=found.met,
                     exact=exact,
-                    covered={BALL if thinned is None else BALL_2D: len(shifted)},
+                    covered={_method(thinned): len(shifted)},
                     precision=bits,
                     deviation=min(1.0, above(extra)),
                     worst_sequence=found.sequence if exact else (),
@@ -218,14 +229,23 @@ class Notary:
             largest_shift=shift + self.mechanism.max_value,
         )
 
-    def tables(self) -> dict[Atom, NoiseTable]:
+    def tables(self, thinned: ThinnedCentral | None = None) -> dict[Atom, NoiseTable]:
         """The laws of the noises at the working precision, under the atoms that stand for them; for
-        {-1, +1} it is W = M + its noise."""
+        {-1, +1} it is W = M + its noise, or that noise alone if M is coupled."""
         atoms = self.mechanism.atoms
         out = {atom: _table(atoms[atom]) for atom in dict.fromkeys(self.laws.values())}
         unit = _table(atoms[UNIT]).parts if atoms.get(UNIT) else ()
-        out[UNIT] = NoiseTable([*unit, (arb(1), (-2 * self.mechanism.central.loss()).exp())])
+        smaller = (arb(1), (-2 * self.mechanism.central.loss()).exp())
+        coupled = thinned is not None and thinned.coupled is not None
+        out[UNIT] = NoiseTable(unit if coupled else [*unit, smaller])
         return out
+
+
+def _method(thinned: ThinnedCentral | None) -> str:
+    """How certificates name the proof."""
+    if thinned is None:
+        return BALL
+    return BALL_2D if thinned.coupled is None else BALL_COUPLED
 
 
 def _table(parts: Iterable[ExactNoise]) -> NoiseTable:

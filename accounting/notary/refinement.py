@@ -21,14 +21,15 @@ from accounting.base.balls import above, below
 from accounting.base.deadline import OutOfTime, check_deadline
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress
-from accounting.model.change import Change, Repeated
+from accounting.model.change import Adjacency, Change, Repeated, directions
 from accounting.model.mechanism import Atom
 from accounting.model.proof_types import LOOSE
 from accounting.notary.columns import UNIT
+from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.factors import TooFine
 from accounting.notary.grid import CoordinateShift, Grid, Noises, ShiftedChange
 from accounting.notary.processes import in_processes
-from accounting.notary.sequences import SequenceFinding, sequence_bounds
+from accounting.notary.sequences import SequenceFinding, sequence_bounds, worst_of
 
 # All thresholds below are rules of thumb: they decide how long a proof takes, not what it says.
 _CHEAP = 200_000
@@ -57,6 +58,7 @@ class Goal:
 
     eps: arb
     releases: int
+    adjacency: Adjacency
     gap: float
     """Relative gap between the bounds that is asked for."""
     claim: float | None
@@ -98,7 +100,7 @@ class _Refinement:
         self.goal, self.noises, self.changes = goal, noises, changes
         self.bounds = ProvedSoFar(changes[0].change)
         self.log_masses = {}
-        for atom, shift in _largest_shifts(changes).items():
+        for atom, shift in _largest_shifts(changes, noises.thinned).items():
             check_deadline(goal.deadline)
             self.log_masses[atom] = noises.tables[atom].log_masses(goal.clip / 4, shift)
 
@@ -182,7 +184,9 @@ class SameChangeRefinement(_Refinement):
             return True
         gap = bounds.upper - bounds.lower
         bounds.met = gap <= goal.gap * bounds.upper
-        loose = gap <= LOOSE * bounds.upper and work > _CHEAP
+        thinned = self.noises.thinned
+        coupled = thinned is not None and thinned.coupled is not None  # finer grids gain little
+        loose = gap <= LOOSE * bounds.upper and (coupled or work > _CHEAP)
         return bounds.met or (goal.decided(bounds) and loose)
 
 
@@ -200,12 +204,9 @@ class AnySequenceRefinement(_Refinement):
                 f"grid {float(grid.h.mid()):.3g}"
             )
             try:
-                found = sequence_bounds(
-                    grid,
-                    self.changes,
-                    goal.eps,
-                    goal.releases,
-                    deadline=goal.deadline,
+                found = worst_of(
+                    self._bounds(grid, direction)
+                    for direction in directions([c.change for c in self.changes], goal.adjacency)
                 )
             except (TooLarge, Undecided):
                 if before == math.inf:
@@ -221,6 +222,12 @@ class AnySequenceRefinement(_Refinement):
                 return bounds
             before, cells = found.upper, 2 * cells
 
+    def _bounds(self, grid: Grid, direction: list[int]) -> SequenceFinding:
+        """Bounds for sequences of these changes."""
+        goal, changes = self.goal, [self.changes[index] for index in direction]
+        found = sequence_bounds(grid, changes, goal.eps, goal.releases, deadline=goal.deadline)
+        return found.renumbered(direction)
+
     def _take(self, found: SequenceFinding) -> None:
         bounds = self.bounds
         bounds.upper = min(bounds.upper, found.upper)
@@ -233,14 +240,17 @@ class AnySequenceRefinement(_Refinement):
             )
 
 
-def _largest_shifts(changes: Sequence[ShiftedChange]) -> dict[Atom, int]:
+def _largest_shifts(
+    changes: Sequence[ShiftedChange], thinned: ThinnedCentral | None
+) -> dict[Atom, int]:
     """The largest shift of every noise, in either direction."""
     largest = {UNIT: 0}
     for c in chain.from_iterable(shifted.shifts for shifted in changes):
         for atom, shift in c.shifts:
             largest[atom] = max(largest.get(atom, 0), abs(shift))
-        first = c.first_shift
-        largest[UNIT] = max(largest[UNIT], abs(first), abs(first + c.distance))
+        mixed = [0, c.distance] if thinned is None else [0, c.distance, *thinned.shifts(c.distance)]
+        for shift in (min(mixed), max(mixed)):
+            largest[UNIT] = max(largest[UNIT], abs(c.first_shift + shift))
     return largest
 
 

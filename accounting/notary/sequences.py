@@ -7,7 +7,7 @@ kinds becomes a law again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,6 +64,24 @@ class SequenceFinding:
     """Lower bound on delta for the fixed sequence ``witness``."""
     witness: tuple[tuple[int, int], ...] = ()
     """The fixed sequence: indices of its changes, and how often each is made."""
+
+    def renumbered(self, direction: Sequence[int]) -> SequenceFinding:
+        """The same with the change i called ``direction[i]``."""
+        witness = tuple((direction[i], times) for i, times in self.witness)
+        return replace(self, begin=direction[self.begin], witness=witness)
+
+
+def worst_of(found: Iterable[SequenceFinding]) -> SequenceFinding:
+    """What holds where a sequence belongs to any one of these directions."""
+    each = list(found)
+    lower, fixed = max(each, key=lambda one: one.lower), max(each, key=lambda one: one.fixed)
+    return SequenceFinding(
+        upper=max(one.upper for one in each),
+        lower=lower.lower,
+        begin=lower.begin,
+        fixed=fixed.fixed,
+        witness=fixed.witness,
+    )
 
 
 def sequence_bounds(

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from accounting.base.balls import above, ball, below, precision
 from accounting.base.enclosure import Enclosure
+from accounting.model.change import Adjacency
 from accounting.model.mechanism import Mechanism
+from accounting.model.question import Question
 
 _BITS = 128
 """Working precision."""
@@ -24,11 +26,11 @@ class Deviation:
     helps: bool
 
     @staticmethod
-    def of(mechanism: Mechanism, eps: float, releases: int) -> Deviation:
+    def of(mechanism: Mechanism, eps: float, releases: int, adjacency: Adjacency) -> Deviation:
         """The deviation of all releases together."""
         with precision(_BITS):
             # no two deltas differ by more than 1
-            size = min(1.0, above(mechanism.deviation(eps, releases)))
+            size = min(1.0, above(mechanism.deviation(eps, releases, adjacency)))
             return Deviation(size, bool(mechanism.central.share() >= 1))
 
     @property
@@ -44,8 +46,11 @@ class Deviation:
         return Enclosure(max(0.0, low), min(1.0, high))
 
 
-def is_thinned(mechanism: Mechanism, eps: float, releases: int, tolerated: float) -> bool:
+def is_thinned(mechanism: Mechanism, question: Question, tolerated: float) -> bool:
     """Whether the central noise is too far from NB(1, q) to count its deviation."""
     with precision(_BITS):
         whole = mechanism.central.whole()
-    return not whole and Deviation.of(mechanism, eps, releases).size > tolerated
+    if whole:
+        return False
+    deviation = Deviation.of(mechanism, question.eps, question.releases, question.adjacency)
+    return deviation.size > tolerated

@@ -29,6 +29,8 @@ from accounting.protocol import Protocol
 _SECOND_OPINIONS, _FEWEST = 64, 4
 """Changes that the notary proves as well once the fast bounds have decided the claim: so many up to
 max_value 128, and fewer beyond, where each takes longer."""
+_FEW_OPINIONS = 8
+"""Most of them for a fraction of the users, where each takes longer still."""
 _NEAR = 0.9
 """Share of the worst lower bound above which the upper bound of a change leaves it in doubt."""
 _MOST_DOUBTS = 1000
@@ -39,12 +41,16 @@ _FEWER = 8
 
 @dataclass(frozen=True)
 class FastProof:
-    """A proof, and the upper bound of each change; those ``compared`` are covered by others."""
+    """A proof, and the upper bound of each change; those ``compared`` are covered by others.
+
+    With ``weak_lower`` the lower bound of the proof may be far below the upper one.
+    """
 
     proof: Proof
     changes: Sequence[Change]
     upper: FloatArray
     compared: IntArray
+    weak_lower: bool = False
 
     def in_doubt(self, claim: float | None) -> IntArray:
         """Indices of the changes for the notary.
@@ -52,6 +58,8 @@ class FastProof:
         All that could be the worst and that no other covers, or the worst thousand of them; once
         the claim is decided, either way, some of the worst for a second opinion.
         """
+        if self.weak_lower:
+            return self._worst(claim)
         near = np.flatnonzero(self.upper > _NEAR * self.proof.enclosure.lower)
         near = np.setdiff1d(near, self.compared, assume_unique=True)
         if len(near) > _MOST_DOUBTS:
@@ -66,6 +74,17 @@ class FastProof:
         above_claim = int(np.count_nonzero(self.upper[near] > claim))
         return near[: max(self._second_opinions, above_claim)]
 
+    def above(self, claim: float | None) -> IntArray:
+        """The changes whose upper bounds exceed the claim, or the worst thousand of them."""
+        order = np.argsort(-self.upper, kind="stable")[:_MOST_DOUBTS]
+        return order if claim is None else order[self.upper[order] > claim]
+
+    def _worst(self, claim: float | None) -> IntArray:
+        """Some of the worst changes; few if they look as if they violated the claim."""
+        violated = claim is not None and float(self.upper.max()) > claim
+        count = _FEWEST if violated else min(self._second_opinions, _FEW_OPINIONS)
+        return np.sort(np.argsort(-self.upper, kind="stable")[:count])
+
     @property
     def _second_opinions(self) -> int:
         share = float((128 * 129 / max(len(self.changes), 1)) ** 1.5)
@@ -77,7 +96,7 @@ def rounded_protocol(
 ) -> Protocol:
     """The evaluators for the mechanism with at most, or at least, its noise."""
     config = configuration(mechanism, noise=noise)
-    return Protocol(config, question.releases, question.same_change)
+    return Protocol(config, question.releases, question.same_change, question.adjacency)
 
 
 def prove_same_change(
@@ -87,7 +106,7 @@ def prove_same_change(
     eps, claim = question.eps, question.claim
     question = replace(question, same_change=True)
     less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
-    deviation = Deviation.of(mechanism, eps, question.releases)
+    deviation = Deviation.of(mechanism, eps, question.releases, question.adjacency)
     wanted = LOOSE
     upper = less.delta(eps, gap=wanted, progress=progress)
     while True:
@@ -132,18 +151,17 @@ def prove_any_sequence(
 ) -> tuple[Proof, list[Change]]:
     """Several releases with any changes; and changes that stand for all others."""
     eps, releases = question.eps, question.releases
-    single = Question(eps=eps)
+    single = Question(eps=eps, adjacency=question.adjacency)
     less, more = (rounded_protocol(mechanism, single, noise=n) for n in ("less", "more"))
     found = sequence_bounds(
-        less.view_pairs,
-        more.view_pairs,
+        replace(less.one_release, more=more.view_pairs),
         eps,
         releases,
         gap=gap,
         claim=question.claim,
         progress=progress,
     )
-    deviation = Deviation.of(mechanism, eps, releases)
+    deviation = Deviation.of(mechanism, eps, releases, question.adjacency)
     exact = less.configuration.family.exact
     enclosure = deviation.widened(found.lower if exact else 0.0, found.upper)
     changes = less.changes

@@ -93,7 +93,7 @@ def noise_reduction(mechanism: Mechanism, question: Question) -> int:
         try:
             less = configuration(with_less_noise(mechanism, 4 * factor), noise="less")
             # the estimates are for the same change in every release
-            protocol = Protocol(less, question.releases, same_change=True)
+            protocol = Protocol(less, question.releases, True, question.adjacency)
             found = _estimate(protocol.view_pairs, question.eps, claim)
         except AccountingError:
             return factor

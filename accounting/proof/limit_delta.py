@@ -10,7 +10,8 @@ under k, delta(eps) = P[Q = 0] + E_P[(1 - e^eps Q / P)_+; Q > 0], and the second
 eps grows.  So P[Q = 0] is the limit, and no more than delta at any eps.
 
 Several releases: each shows an impossible view with a probability of at most that of the worst
-change, whatever was published before, and the worst change in every release attains it.
+change, whatever was published before, and the worst change in every release attains it; under
+zero-out, too, where it is the same in every release.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from accounting.base.balls import above, ball, below, precision
 from accounting.base.deadline import check_time
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge
-from accounting.model.change import Change
+from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.mechanism import Atom, ExactNoise, Mechanism
 from accounting.notary.columns import UNIT
 from accounting.notary.grid import CoordinateShift
@@ -39,7 +40,11 @@ _LARGEST_SHIFT = 1 << 20
 
 
 def limit_delta(
-    mechanism: Mechanism, *, releases: int = 1, changes: Collection[Change] | None = None
+    mechanism: Mechanism,
+    *,
+    releases: int = 1,
+    changes: Collection[Change] | None = None,
+    adjacency: Adjacency = SUBSTITUTION,
 ) -> Enclosure:
     """delta(eps) as eps grows without bound: if it exceeds a claimed delta, no eps helps.
 
@@ -48,6 +53,7 @@ def limit_delta(
         releases: Number of releases that are seen together; it does not matter whether the changes
             in them are the same.
         changes: The changes to consider; by default all that one user can make.
+        adjacency: Which data sets are neighbors.
 
     Returns:
         Bounds of the largest limit among these changes; the lower bound is 0 if there are more
@@ -64,7 +70,7 @@ def limit_delta(
     >>> print(limit_delta(mechanism))  # no message +1 at all: (1 - e^-0.9) / 2
     [0.296715, 0.296716]
     """
-    notary = Notary(mechanism, releases)
+    notary = Notary(mechanism, releases, adjacency=adjacency)
     if notary.disclosed is not None:
         return Enclosure(1.0, 1.0)
     with precision(_BITS):

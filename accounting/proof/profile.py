@@ -15,7 +15,7 @@ import numpy as np
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative
-from accounting.model.change import Change
+from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.delta import Delta
 from accounting.model.mechanism import Mechanism
 from accounting.model.question import Question
@@ -33,9 +33,10 @@ class Profile:
         mechanism: What is deployed, in exact numbers.
         releases: Number of releases that are seen together.
         same_change: Whether a user makes the same change in every release.
+        adjacency: Which data sets are neighbors.
 
     Raises:
-        InvalidParameter: If ``releases`` is outside its domain.
+        InvalidParameter: If ``releases`` or ``adjacency`` is outside its domain.
 
     >>> from fractions import Fraction
     >>> from accounting import ExactCentral, ExactNoise, Mechanism
@@ -48,9 +49,19 @@ class Profile:
     mechanism: Mechanism
     releases: int = 1
     same_change: bool = False
+    adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
-        Question(eps=0.0, releases=self.releases, same_change=self.same_change)
+        _ = self._question  # refuses what is outside its domain
+
+    @property
+    def _question(self) -> Question:
+        return Question(
+            eps=0.0,
+            releases=self.releases,
+            same_change=self.same_change,
+            adjacency=self.adjacency,
+        )
 
     @property
     def any_sequence(self) -> bool:
@@ -64,9 +75,8 @@ class Profile:
     @cached_property
     def _rounded(self) -> tuple[Protocol, Protocol]:
         """With at most and with at least the noise of the mechanism."""
-        question = Question(eps=0.0, releases=self.releases, same_change=self.same_change)
-        less = rounded_protocol(self.mechanism, question, noise="less")
-        more = rounded_protocol(self.mechanism, question, noise="more")
+        less = rounded_protocol(self.mechanism, self._question, noise="less")
+        more = rounded_protocol(self.mechanism, self._question, noise="more")
         return less, less if less == more else more
 
     def delta(
@@ -97,7 +107,7 @@ class Profile:
         """
         eps, gap = not_negative("eps", eps), gap_width(gap)
         if change is not None:
-            change.check_within_a_coordinate(self.mechanism.max_value)
+            change.check_within_a_coordinate(self.mechanism.max_value, self.adjacency)
             if self.any_sequence:
                 raise InvalidParameter(
                     f"{change} is one change, and {self.releases:,} releases may have different "
@@ -114,7 +124,7 @@ class Profile:
 
         upper = bounds(less)
         lower = upper if less is more else bounds(more)
-        deviation = Deviation.of(self.mechanism, eps, self.releases)
+        deviation = Deviation.of(self.mechanism, eps, self.releases, self.adjacency)
         enclosure = deviation.widened(lower.enclosure.lower, upper.enclosure.upper)
         return replace(
             upper,
@@ -127,10 +137,10 @@ class Profile:
     def _by_notary(
         self, eps: float, change: Change | None, gap: float, progress: Progress
     ) -> Delta:
-        notary = Notary(self.mechanism, self.releases, self.same_change)
+        notary = Notary(self.mechanism, self.releases, self.same_change, self.adjacency)
         changes = None if change is None else [change]
         found = notary.enclose(eps, gap=gap, changes=changes, progress=progress)
-        every = () if self.any_sequence else changes or self.mechanism.changes()
+        every = () if self.any_sequence else changes or self.mechanism.changes(self.adjacency)
         return Delta(
             eps=eps,
             enclosure=found.enclosure,

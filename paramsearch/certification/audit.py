@@ -26,7 +26,7 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
-from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
+from accounting.model.proof_types import DISJOINT, GAP, LOOSE, AuditTier
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
@@ -122,7 +122,7 @@ def audit(
     document: Document,
     claim: Claim | None = None,
     *,
-    tier: Tier = "auto",
+    tier: AuditTier = "auto",
     gap: float = GAP,
     budget: float = math.inf,
     explain: bool = True,
@@ -250,6 +250,7 @@ def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
                 claim.delta,
                 releases=claim.releases,
                 same_change=claim.same_change,
+                adjacency=claim.adjacency,
                 progress=step("looking for the eps that does hold", deadline),
             )
     searched = eps is not None or limit.lower > claim.delta or time.monotonic() <= deadline
@@ -261,7 +262,9 @@ def _limit(mechanism: Mechanism, claim: Claim, proof: Proof) -> Enclosure:
     every = mechanism.max_value <= _LARGEST_LIMIT
     changes = None if every else [proof.worst_change]
     try:
-        found = limit_delta(mechanism, releases=claim.releases, changes=changes)
+        found = limit_delta(
+            mechanism, releases=claim.releases, changes=changes, adjacency=claim.adjacency
+        )
     except (TooLarge, Undecided):
         return Enclosure(0.0, proof.enclosure.upper)
     upper = min(found.upper, proof.enclosure.upper) if every else proof.enclosure.upper

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import platform
 from importlib import metadata
-from typing import Any
+from typing import Any, get_args
 
 from accounting.base.balls import ball, precision
 from accounting.base.enclosure import exactly
 from accounting.base.errors import TooLarge, Undecided, Violated
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width
+from accounting.base.validation import gap_width, one_of
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import GAP, Tier
@@ -56,6 +56,7 @@ def certify(
         Violated: If the claim is disproved.
         Undecided: If the bounds contain the claimed delta, or time ran out before there were any.
     """
+    one_of("tier", tier, get_args(Tier))  # certificates have no name for what others prove
     claim, gap, mechanism = Claim.of(file), gap_width(gap), claimed_mechanism(file)
     try:
         proof = prove(
@@ -76,7 +77,7 @@ def certify(
         where = "with" if claim.any_sequence else "where"
         raise Violated(
             f"{bounds}, above the claimed {claim.delta!r}: too much is given away {where} {worst}; "
-            + _remedy(mechanism, claim.eps)
+            + _remedy(mechanism, claim)
         )
     if proof.enclosure.upper > claim.delta:
         raise Undecided(
@@ -86,12 +87,13 @@ def certify(
     return reassembled(file, certificate_of(proof, any_sequence=claim.any_sequence))
 
 
-def _remedy(mechanism: Mechanism, eps: float) -> str:
+def _remedy(mechanism: Mechanism, claim: Claim) -> str:
     """What may help against a violation."""
+    touched = mechanism.coordinates(claim.adjacency)
     with precision(_BITS):
-        central = mechanism.central.loss() * mechanism.max_value * mechanism.coordinates
-        if central > ball(eps):
-            half = " / 2, since a change touches two coordinates" if mechanism.dimension > 1 else ""
+        central = mechanism.central.loss() * mechanism.max_value * touched
+        if central > ball(claim.eps):
+            half = " / 2, since a change touches two coordinates" if touched > 1 else ""
             return f"take eps_central below eps{half}, or claim a larger delta"
     return "add noise, or claim a larger eps or delta, or fewer releases if there are several"
 

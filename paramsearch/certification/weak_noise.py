@@ -131,7 +131,7 @@ def _shifted(mechanism: Mechanism, change: Change) -> Iterator[Atom]:
 
 
 def _delta(config: Configuration, claim: Claim, change: Change) -> float:
-    protocol = Protocol(config, claim.releases, same_change=claim.releases > 1)
+    protocol = Protocol(config, claim.releases, claim.releases > 1, claim.adjacency)
     absolute = _GAP * claim.delta
     if change.moved:  # single evaluations are of changes within a coordinate
         return protocol.delta(claim.eps, gap=_GAP, absolute=absolute).enclosure.upper
@@ -170,7 +170,7 @@ def _enough(config: Configuration, atoms: set[Atom], factor: float, claim: Claim
     if config.max_value > _LARGEST_MAX_VALUE:
         return None
     more = _scaled(config, atoms, _ACCURACY * factor)
-    protocol = Protocol(more, claim.releases, same_change=claim.releases > 1)
+    protocol = Protocol(more, claim.releases, claim.releases > 1, claim.adjacency)
     try:
         found = protocol.delta(claim.eps, gap=_GAP, absolute=_GAP * claim.delta).enclosure
     except AccountingError:

@@ -11,13 +11,16 @@ import typer
 from accounting.base.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from accounting.model.change import Adjacency as AdjacencyName
+    from accounting.model.proof_types import AuditTier as AuditTierName
     from accounting.model.proof_types import Tier as TierName
     from paramsearch.deploy.simulate import SamplingPath as PathName
     from paramsearch.deploy.simulate import Values as ValuesName
     from paramsearch.request import Method as MethodName
     from paramsearch.request import Objective as ObjectiveName
 else:  # plain text to Typer: the code that uses a value checks it, and its message names the remedy
-    TierName = ValuesName = PathName = MethodName = ObjectiveName = str
+    AdjacencyName = AuditTierName = TierName = ValuesName = PathName = MethodName = str
+    ObjectiveName = str
 
 
 _MOST_DIGITS = 24
@@ -47,8 +50,8 @@ MaxValue = Annotated[
 CentralFraction = Annotated[
     float | None,
     typer.Option(
-        help="eps of the central noise, as a fraction of the largest possible: of eps for numbers, "
-        "of eps / 2 for vectors, and of less for several releases. [0.9]"
+        help="eps of the central noise, as a fraction of the largest possible: of eps for numbers "
+        "and under zero-out, of eps / 2 for other vectors, and of less for several releases. [0.9]"
     ),
 ]
 MaxErrorRatio = Annotated[
@@ -73,6 +76,27 @@ SameChange = Annotated[
         help="Cover several releases only for a user who makes the same change in every one.",
     ),
 ]
+Adjacency = Annotated[
+    AdjacencyName,
+    typer.Option(
+        help="substitution: one user's input becomes any other; zero-out: it becomes 0, or appears "
+        "in the place of 0, and everybody's noise stays."
+    ),
+]
+Adjacencies = Annotated[
+    list[AdjacencyName] | None,
+    typer.Option(
+        help="substitution: one user's input becomes any other; zero-out: it becomes 0, or appears "
+        "in the place of 0. Given twice, both are shown side by side. [substitution]"
+    ),
+]
+OtherAdjacency = Annotated[
+    AdjacencyName | None,
+    typer.Option(
+        help="substitution or zero-out, instead of the file's: whether one user's input becomes "
+        "any other, or only 0 and back."
+    ),
+]
 Honest = Annotated[float, typer.Option(help="Fraction of the users assumed to add noise.")]
 Tries = Annotated[
     int,
@@ -93,13 +117,18 @@ Resume = Annotated[
     bool, typer.Option("--resume", help="Continue from the file that --output names.")
 ]
 Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
-Tier = Annotated[
-    TierName,
+_TIERS = (
+    "ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
+    "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
+    "mixed; for several releases ball up to max_value 24, then fast; light: an upper bound "
+    "for less noise, where there is far more than needed"
+)
+Tier = Annotated[TierName, typer.Option(help=f"{_TIERS}.")]
+AuditTier = Annotated[
+    AuditTierName,
     typer.Option(
-        help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
-        "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
-        "mixed; for several releases ball up to max_value 24, then fast; light: an upper bound "
-        "for less noise, where there is far more than needed."
+        help=f"{_TIERS}; reference: the definition, summed over all message counts, for small "
+        "problems."
     ),
 ]
 Output = Annotated[

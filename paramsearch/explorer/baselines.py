@@ -21,6 +21,7 @@ from accounting.baselines import (
     RandomizedResponse,
     SplitAndMix,
 )
+from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.problem import Problem
 from paramsearch.comparison import published_noise
 
@@ -55,13 +56,18 @@ class PublishedNoise:
 
 @dataclass(frozen=True)
 class Axes:
-    """The stops of the sliders."""
+    """The stops of the sliders, and the adjacency of all files."""
 
     n: tuple[int, ...]
     eps: tuple[float, ...]
     delta: tuple[float, ...]
     max_value: tuple[int, ...]
     central_fraction: tuple[float, ...]
+    adjacency: Adjacency = SUBSTITUTION
+
+    def problem(self, *, n: int, eps: float, delta: float, max_value: int) -> Problem:
+        """The problem at these stops."""
+        return Problem(n=n, eps=eps, delta=delta, max_value=max_value, adjacency=self.adjacency)
 
 
 def baselines(axes: Axes, progress: Progress = silent) -> dict[str, Any]:
@@ -81,7 +87,7 @@ def _paper(axes: Axes, progress: Progress) -> dict[str, Any]:
     for top in axes.max_value:  # computing t', once for each, takes most of the time
         progress(f"the paper's parameters for max_value {top:,}")
         for eps, delta, fraction in product(axes.eps, axes.delta, axes.central_fraction):
-            problem = Problem(n=axes.n[0], eps=eps, delta=delta, max_value=top)
+            problem = axes.problem(n=axes.n[0], eps=eps, delta=delta, max_value=top)
             rows.append(_both_noises(problem, fraction))
     names = "max_value", "eps", "delta", "central_fraction"
     return {
@@ -104,7 +110,7 @@ def _both_noises(problem: Problem, central_fraction: float) -> list[PublishedNoi
 
 def _split_and_mix(axes: Axes) -> dict[str, Any]:
     rows = [
-        _per_user(SplitAndMix(Problem(n=n, eps=eps, delta=delta, max_value=top)))
+        _per_user(SplitAndMix(axes.problem(n=n, eps=eps, delta=delta, max_value=top)))
         for n, eps, delta, top in product(axes.n, axes.eps, axes.delta, axes.max_value)
     ]
     return _columns(("n", *_EPS_DELTA_VALUE), PerUser, rows)
@@ -115,7 +121,7 @@ def _rappor(axes: Axes, progress: Progress) -> dict[str, Any]:
     for n, eps, delta in product(axes.n, axes.eps, axes.delta):
         progress(f"fragmented RAPPOR for n = {n:,}")
         for top in axes.max_value:
-            problem = Problem(n=n, eps=eps, delta=delta, max_value=top)
+            problem = axes.problem(n=n, eps=eps, delta=delta, max_value=top)
             rows.append(_per_user(FragmentedRappor(problem)))
     return _columns(("n", *_EPS_DELTA_VALUE), PerUser, rows)
 
@@ -124,7 +130,7 @@ def _response(axes: Axes, progress: Progress) -> dict[str, Any]:
     rows = []
     for eps, delta, top in product(axes.eps, axes.delta, axes.max_value):
         progress(f"randomized response for eps = {eps:g}")
-        problem = Problem(n=RESPONSE_USERS, eps=eps, delta=delta, max_value=top)
+        problem = axes.problem(n=RESPONSE_USERS, eps=eps, delta=delta, max_value=top)
         rows.append(_per_user(RandomizedResponse(problem)))
     return _columns(_EPS_DELTA_VALUE, PerUser, rows)
 
@@ -132,7 +138,7 @@ def _response(axes: Axes, progress: Progress) -> dict[str, Any]:
 def _central(axes: Axes) -> dict[str, Any]:
     rows = [
         _per_user(
-            DiscreteLaplace(Problem(n=axes.n[0], eps=eps, delta=axes.delta[0], max_value=top))
+            DiscreteLaplace(axes.problem(n=axes.n[0], eps=eps, delta=axes.delta[0], max_value=top))
         )
         for eps, top in product(axes.eps, axes.max_value)
     ]

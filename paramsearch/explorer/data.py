@@ -25,7 +25,15 @@ USERS = (*(k * 10**e for e in range(3, 9) for k in (1, 3)), 10**9)
 """Stops of the slider for the number of users."""
 _FIRST_USERS = 1_000_000
 """Number of users that the page shows first."""
-_LEFT_OUT = {"n", "messages_per_user", "bits_per_user", "seconds", "objective", "version"}
+_LEFT_OUT = {
+    "n",
+    "messages_per_user",
+    "bits_per_user",
+    "seconds",
+    "objective",
+    "adjacency",
+    "version",
+}
 """Columns that the page does not need; it computes the first three for any n, as
 ``Row.for_users`` does."""
 
@@ -34,6 +42,12 @@ def page_data(table: Table, progress: Progress = silent) -> dict[str, Any]:
     """All data of the page; numbers are exact, and texts of bounds are rounded outwards."""
     if not table.rows:
         raise InvalidParameter(f"the table {table.path} is empty; `paramsearch table` fills it")
+    adjacencies = sorted({row.adjacency for row in table.rows})
+    if len(adjacencies) > 1:
+        raise InvalidParameter(
+            f"the table {table.path} has files for {' and for '.join(adjacencies)}; a page shows "
+            "one adjacency: make a table for each"
+        )
     progress("the files")
     files, users = {}, {}
     for row in table.rows:
@@ -46,10 +60,16 @@ def page_data(table: Table, progress: Progress = silent) -> dict[str, Any]:
         delta=tuple(sorted({row.delta for row in table.rows})),
         max_value=tuple(sorted({row.max_value for row in table.rows})),
         central_fraction=tuple(sorted({row.central_fraction for row in table.rows}, reverse=True)),
+        adjacency=adjacencies[0],
     )
     return {
         "table": None if table.path == shipped_folder() else shlex.quote(table.path.resolve().name),
-        "axes": {name: [exactly(value) for value in stops] for name, stops in asdict(axes).items()},
+        "adjacency": axes.adjacency,
+        "axes": {
+            name: [exactly(value) for value in stops]
+            for name, stops in asdict(axes).items()
+            if name != "adjacency"
+        },
         "start": _start(axes, table.rows),
         "rows": [_embedded(row) for row in table.rows],
         "errors": _errors(axes, table.rows),

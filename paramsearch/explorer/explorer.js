@@ -1,6 +1,7 @@
 // The explorer: sliders, the file that serves, and the charts.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
+const ZERO_OUT = DATA.adjacency === "zero-out";
 const AXES = ["n", "eps", "delta", "max_value", "central_fraction"];
 const STOPS = Object.fromEntries(AXES.map((axis) => [axis, DATA.axes[axis].map(Number)]));
 const SIGNS = { n: "n", eps: "ε", delta: "δ", max_value: "Δ" };
@@ -241,7 +242,7 @@ function putCommand(id, ...options) {
 function showCommands(row) {
   const value = (axis) => DATA.axes[axis][state[axis]];
   const problem = [`--n ${value("n")}`, `--eps ${value("eps")}`, `--delta ${value("delta")}`,
-    `--max-value ${value("max_value")}`];
+    `--max-value ${value("max_value")}`, ...(ZERO_OUT ? ["--adjacency zero-out"] : [])];
   const output = "-o parameters.json", folder = DATA.table === null ? [] : [DATA.table];
   const error = `--max-rmse ${allowed(state)}`, share = `--central-fraction ${value("central_fraction")}`;
   putCommand("lookup", "paramsearch lookup", ...folder, ...problem, error, output);
@@ -363,6 +364,7 @@ function prepare() {
   }
   const count = DATA.rows.length;
   byId("size").textContent = `, ${count.toLocaleString("en-US")} certified ${count === 1 ? "file" : "files"}`;
+  if (ZERO_OUT) byId("change").textContent = "one of them present or absent (zero-out)";
   byId("response-users").textContent = DATA.response_users.toLocaleString("en-US");
   if (DATA.table !== null) byId("table-note").textContent = `Run it where the folder ${DATA.table} is.`;
   const named = (keys) => Object.fromEntries(keys.map((key) => [key, NAMES[key]]));

@@ -6,10 +6,10 @@
     central_fraction = [0.9]
     n = [100_000, 10_000_000]    # optional: rows of the index; the noise does not depend on it
 
-Also optional: ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch generate``;
-``objective`` may be a list.  A problem whose file with the fewest messages also has the shortest
-ones needs no other file for the fewest bits.  With another ``version``, a text, files of earlier
-versions serve until they are made again.
+Also optional: ``adjacency``, ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch
+generate``; ``objective`` may be a list.  A problem whose file with the fewest messages also has
+the shortest ones needs no other file for the fewest bits.  With another ``version``, a text, files
+of earlier versions serve until they are made again.
 
 For every max_value and central fraction, the search for the cell with the eps nearest to 1 and the
 largest delta starts from scratch.  Every other search starts from the file of the preceding cell on
@@ -34,6 +34,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_text
+from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import central_by_fraction
 from accounting.model.proof_types import Tier
 from paramsearch.parameters.parameter_file import refusals
@@ -76,6 +77,7 @@ class Grid(BaseModel):
     central_fraction: Axis = (DEFAULT_CENTRAL_FRACTION,)
     n: Counts = (1_000_000,)
     objective: Objectives = ("messages",)
+    adjacency: Adjacency = SUBSTITUTION
     tries: int = DEFAULT_TRIES
     seed: int = 0
     tier: Tier = "auto"
@@ -102,7 +104,7 @@ class Grid(BaseModel):
         """Check every value in a problem before any is solved."""
         for fraction in self.central_fraction:
             central_by_fraction(fraction, 1.0)
-        first = Cell(self.max_value[0], self.eps[0], self.delta[0], self.central_fraction[0])
+        first = self.cells[0]
         for name in ("eps", "delta", "max_value"):
             for value in getattr(self, name):
                 self.request(replace(first, **{name: value}))
@@ -119,7 +121,7 @@ class Grid(BaseModel):
             key=lambda place: abs(place[0][0] - self._middle) + place[1][0],
         )
         return tuple(
-            Cell(top, eps, delta, fraction, objective)
+            Cell(top, eps, delta, fraction, objective, self.adjacency)
             for top, fraction in product(self.max_value, self.central_fraction)
             for objective in self.objective
             for (_, eps), (_, delta) in order
@@ -159,6 +161,7 @@ class Grid(BaseModel):
             max_value=cell.max_value,
             central_fraction=cell.central_fraction,
             objective=cell.objective,
+            adjacency=cell.adjacency,
             tries=self.tries,
             seed=self.seed,
             tier=self.tier,

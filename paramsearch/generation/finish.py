@@ -173,10 +173,8 @@ def calibrated(model: NoiseModel, x: FloatArray, progress: Progress = silent) ->
 
 def _sequence_upper(model: NoiseModel, x: FloatArray) -> float:
     problem = model.target.problem
-    one_release = Protocol(model.configuration(x)).view_pairs
-    return sequence_bounds(
-        one_release, one_release, problem.eps, problem.releases, gap=_SEQUENCE_GAP
-    ).upper
+    changes = Protocol(model.configuration(x), adjacency=problem.adjacency).one_release
+    return sequence_bounds(changes, problem.eps, problem.releases, gap=_SEQUENCE_GAP).upper
 
 
 def _scaled(

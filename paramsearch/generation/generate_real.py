@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.progress import Progress, silent
+from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import largest_central
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE, Tier
@@ -47,6 +48,7 @@ class RealRequest:
         releases: Number of releases that the guarantee covers together.
         same_change: Whether they are covered only for the same change in every one.
         honest: Fraction of the users whose noise has to suffice.
+        adjacency: Which data sets are neighbors; under zero-out an absent value counts as ``low``.
         seed: Seed of the search.
         tries: Number of families to try; determines the result together with ``seed``.
         budget: Number of seconds for the choice of the rounding, the search and the proof.
@@ -76,6 +78,7 @@ class RealRequest:
     releases: int = 1
     same_change: bool = False
     honest: float = 1.0
+    adjacency: Adjacency = SUBSTITUTION
     seed: int = 0
     tries: int = DEFAULT_REAL_TRIES
     budget: float = math.inf
@@ -97,6 +100,7 @@ class RealRequest:
             releases=self.releases,
             same_change=self.same_change,
             honest=self.honest,
+            adjacency=self.adjacency,
         )
         return RealTarget.of(
             problem,
@@ -123,6 +127,7 @@ class RealRequest:
             releases=self.releases,
             same_change=self.same_change,
             honest=self.honest,
+            adjacency=self.adjacency,
             central_fraction=fraction,
             objective="bits",
             seed=self.seed,

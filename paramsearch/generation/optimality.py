@@ -97,7 +97,8 @@ def prove_local_optimality(
 def _violates_for_sequences(model: NoiseModel, x: FloatArray, request: Request) -> bool:
     """Whether the notary proves a violation; its lower bounds hold for adaptive sequences."""
     problem = model.target.problem
-    notary = Notary(claimed_mechanism(proposed_file(model, x, request)), problem.releases)
+    mechanism = claimed_mechanism(proposed_file(model, x, request))
+    notary = Notary(mechanism, problem.releases, adjacency=problem.adjacency)
     found = notary.enclose(problem.eps, gap=1e-3, claim=problem.delta)
     return found.enclosure.lower > problem.delta
 

@@ -47,12 +47,10 @@ def _with_worst_sequences(best: Candidate) -> Candidate:
     """
     target = best.model.target
     problem = target.problem
-    protocol = Protocol(best.model.configuration(best.solution.x))
-    one_release = protocol.view_pairs
-    kinds = kinds_of_changes(one_release, problem.eps, problem.releases)
-    reached = sequence_bounds(
-        one_release, one_release, problem.eps, problem.releases, gap=_ROUGH_GAP
-    ).upper
+    protocol = Protocol(best.model.configuration(best.solution.x), adjacency=problem.adjacency)
+    changes = protocol.one_release
+    kinds = kinds_of_changes(changes, problem.eps, problem.releases)
+    reached = sequence_bounds(changes, problem.eps, problem.releases, gap=_ROUGH_GAP).upper
     target = replace(
         target,
         mixed=tuple(protocol.changes[q] for q in kinds),

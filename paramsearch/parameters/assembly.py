@@ -12,6 +12,7 @@ from accounting.base.errors import (
     InvalidParameter,
 )
 from accounting.base.validation import not_negative, probability, share, whole
+from accounting.model.change import touched_coordinates
 from accounting.model.costs import bits_per_message
 from accounting.model.mechanism import ExactCentral, ExactNoise
 from paramsearch.parameters.honest_fraction import as_written
@@ -84,7 +85,7 @@ def uncertified(
             max_value=proposal.max_value,
             eps=not_negative("eps", _given("eps", proposal.eps)),
             delta=probability("delta", _given("delta", proposal.delta)),
-            adjacency="substitution",
+            adjacency=proposal.adjacency,
             releases=whole("releases", releases, least=1),
             honest=share("honest", honest),
         )
@@ -168,7 +169,8 @@ def assemble(
         noise *= dimension
         per_user = 1 + noise / problem.n
         mse = 2 * central_mean / (1 - q)
-        half = ball(problem.eps) / (2 * problem.max_value * min(dimension, 2))
+        touched = touched_coordinates(dimension, problem.adjacency)
+        half = ball(problem.eps) / (2 * problem.max_value * touched)
         ratio = (mse * 2).sqrt() * half.sinh()
         return sealed(
             problem=problem,

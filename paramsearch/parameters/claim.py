@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import not_negative, probability, share, whole
+from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency
 from accounting.model.configuration import Proposal
 from accounting.model.question import Question
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -23,6 +24,7 @@ class Claim:
         releases: Number of releases that are seen together.
         same_change: Whether only a user who makes the same change in every release is covered.
         honest: Fraction of the users who add noise.
+        adjacency: Which data sets are neighbors.
 
     Raises:
         InvalidParameter: If a number is outside its domain.
@@ -36,10 +38,12 @@ class Claim:
     releases: int = 1
     same_change: bool = False
     honest: float = 1.0
+    adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", not_negative("eps", self.eps))
         object.__setattr__(self, "delta", probability("delta", self.delta))
+        check_adjacency(self.adjacency)
         whole("releases", self.releases, least=1, most=_MOST_RELEASES)
         # more noise than all users add would be proved, but never deployed
         object.__setattr__(self, "honest", share("honest", self.honest))
@@ -58,6 +62,7 @@ class Claim:
         releases: int | None = None,
         same_change: bool = False,
         honest: float | None = None,
+        adjacency: Adjacency | None = None,
     ) -> Claim:
         """The claim of a document, with other numbers where they are given.
 
@@ -69,6 +74,7 @@ class Claim:
             same_change: Whether several releases are meant for the same change in each; a file that
                 claims no more than that is taken at its word.
             honest: Fraction of the users who add noise.
+            adjacency: Instead of the document's.
 
         Returns:
             The claim to decide.
@@ -88,6 +94,7 @@ class Claim:
             releases=times,
             same_change=same_change,
             honest=own_honest if honest is None else honest,
+            adjacency=stated.adjacency if adjacency is None else adjacency,
         )
 
     @property
@@ -102,6 +109,7 @@ class Claim:
             releases=self.releases,
             same_change=self.same_change,
             claim=self.delta if claimed is None else claimed,
+            adjacency=self.adjacency,
         )
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from accounting.base.enclosure import exactly
+from accounting.model.change import touched_coordinates
 from accounting.model.configuration import Proposal
 from accounting.model.costs import (
     bits_per_message,
@@ -94,7 +95,7 @@ class ExpectedCost:
                 bits_per_user=bits * per_user,
             )
             rmse = discrete_laplace_deviation(step)
-            central = claim.eps / (top * min(dimension, 2))  # a change touches two coordinates
+            central = claim.eps / (top * touched_coordinates(dimension, claim.adjacency))
             ratio = rmse / discrete_laplace_deviation(central) if central > 0 else 0.0
             error = Error(mse=rmse**2, rmse=rmse, rmse_over_central=ratio)
             over_central = _over_central(error, claim, max_value=top, dimension=dimension)
@@ -168,5 +169,6 @@ def _over_central(error: Error, claim: Claim, *, max_value: int, dimension: int)
         dimension=dimension,
         releases=claim.releases,
         same_change=claim.same_change,
+        adjacency=claim.adjacency,
     )
     return error.rmse / central_rmse(problem)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from paramsearch.parameters.parameter_file import INTEGERS, SEQUENCES, VECTORS, ParameterFile
+from accounting.model.change import SUBSTITUTION, ZERO_OUT, Adjacency
+from paramsearch.parameters.parameter_file import (
+    ABSENCES,
+    INTEGERS,
+    SEQUENCES,
+    VECTORS,
+    ParameterFile,
+)
 
 
 def schema() -> dict[str, Any]:
@@ -23,11 +30,16 @@ def schema() -> dict[str, Any]:
     def requires(part: str, field: str) -> dict[str, Any]:
         return {"properties": {part: {"type": "object", "required": [field]}}}
 
+    def adjacent(by: Adjacency) -> dict[str, Any]:
+        return {"properties": {"problem": {"properties": {"adjacency": {"const": by}}}}}
+
     dimension, changes = requires("problem", "dimension"), requires("problem", "changes")
+    substitution = adjacent(SUBSTITUTION)
     of_format = {
-        INTEGERS: {"not": {"anyOf": [dimension, changes]}},
-        VECTORS: {"allOf": [dimension, {"not": changes}]},
-        SEQUENCES: changes,
+        INTEGERS: {"allOf": [substitution, {"not": {"anyOf": [dimension, changes]}}]},
+        VECTORS: {"allOf": [substitution, dimension, {"not": changes}]},
+        SEQUENCES: {"allOf": [substitution, changes]},
+        ABSENCES: adjacent(ZERO_OUT),
     }
     document["allOf"] = [
         {"if": {"properties": {"format": {"const": name}}}, "then": then}
@@ -35,6 +47,6 @@ def schema() -> dict[str, Any]:
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{SEQUENCES.replace('/', ':')}",
+        "$id": f"urn:{ABSENCES.replace('/', ':')}",
         **document,
     }

@@ -23,8 +23,18 @@ This package reads every format that it has ever written.
     ``problem.dimension`` is present for vectors only, and ``certificate.worst_sequence`` lists the
     changes of a bad sequence with the number of releases for each.
 
-In formats 1 and 2, ``releases`` > 1 guarantees less: it covers only a user who makes the *same
-change* in every release, not one whose input changes differently from release to release.
+``correlated-noise-parameters/4``   the guarantee is for zero-out: ``problem.adjacency`` is
+    "zero-out", and one user's input is replaced by none (0, or the empty vector), or appears in its
+    place, in every release.  Everything else is as in formats 1 to 3: ``problem.dimension`` is
+    present for vectors, ``problem.changes`` and ``certificate.worst_sequence`` for any sequence of
+    changes.
+
+Formats 1 to 3 are for substitution: one user's input is replaced by any other.  That covers
+zero-out; the reverse is false.
+
+In formats 1 and 2, and in format 4 without ``problem.changes``, ``releases`` > 1 guarantees less:
+it covers only a user who makes the *same change* in every release, not one whose input changes
+differently from release to release.
 
 ``sha256`` is the hash of the canonical JSON (RFC 8785) of everything else, so white space and the
 order of keys do not matter.
@@ -51,9 +61,9 @@ from accounting.base import strict_json
 from accounting.base.enclosure import Enclosure, Summarized, exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import AnyPath
-from accounting.model.change import Change, change_count
+from accounting.model.change import ZERO_OUT, Change, change_count, directions
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
-from accounting.model.proof_types import BALL, BALL_2D, COMPARISON, FAST
+from accounting.model.proof_types import BALL, BALL_2D, BALL_COUPLED, COMPARISON, FAST
 from paramsearch.files import write_atomically
 from paramsearch.parameters.problem_section import (
     TAGS,
@@ -77,10 +87,12 @@ Format = Literal[
     "correlated-noise-parameters/1",
     "correlated-noise-parameters/2",
     "correlated-noise-parameters/3",
+    "correlated-noise-parameters/4",
 ]
 INTEGERS: Format = "correlated-noise-parameters/1"
 VECTORS: Format = "correlated-noise-parameters/2"
 SEQUENCES: Format = "correlated-noise-parameters/3"
+ABSENCES: Format = "correlated-noise-parameters/4"
 
 
 class ParameterFile(Summarized, Part):
@@ -124,8 +136,9 @@ class ParameterFile(Summarized, Part):
     def _format_of_the_problem(self) -> ParameterFile:
         if self.format != _format(self.problem):
             raise ValueError(
-                f"format = {self.format!r} does not fit: a problem with any changes in several "
-                "releases has format 3, else one with a dimension has format 2, one without has 1"
+                f"format = {self.format!r} does not fit: a problem for zero-out has format 4, else "
+                "one with any changes in several releases has format 3, else one with a dimension "
+                "has format 2, one without has 1"
             )
         return self
 
@@ -136,15 +149,20 @@ class ParameterFile(Summarized, Part):
         if certificate is None:
             return self
         worst = certificate.worst_pair
-        pairs = change_count(max_value=problem.max_value, dimension=self.dimension)
+        pairs = change_count(
+            max_value=problem.max_value, dimension=self.dimension, adjacency=problem.adjacency
+        )
         if certificate.eps != problem.eps:
             raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
         if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
             raise ValueError("certificate: delta_lower <= delta_upper <= problem.delta fails")
         if not self._is_change(worst):
             raise ValueError(f"certificate.worst_pair = {list(worst)} is no change of an input")
-        if isinstance(certificate, SequenceCertificate) != (self.format == SEQUENCES):
-            raise ValueError("certificate.worst_sequence belongs to format 3, and only there")
+        if isinstance(certificate, SequenceCertificate) != hasattr(problem, "changes"):
+            raise ValueError(
+                "certificate.worst_sequence belongs to any changes in several releases, and only "
+                "there"
+            )
         if isinstance(certificate, SequenceCertificate):
             made = certificate.worst_sequence
             if made and sum(step.times for step in made) != problem.releases:
@@ -154,7 +172,12 @@ class ParameterFile(Summarized, Part):
                 )
             if not all(self._is_change(step.change) for step in made):
                 raise ValueError("certificate.worst_sequence has what is no change of an input")
-        unknown = set(certificate.proof) - {BALL, BALL_2D, FAST, COMPARISON}
+            if len(directions([Change.of(c.change) for c in made], problem.adjacency)) > 1:
+                raise ValueError(
+                    "certificate.worst_sequence has inputs that vanish and inputs that appear: "
+                    "under zero-out it is one or the other"
+                )
+        unknown = set(certificate.proof) - {BALL, BALL_2D, BALL_COUPLED, FAST, COMPARISON}
         if unknown:
             raise ValueError(f"certificate.proof has the unknown method {min(unknown)!r:.40}")
         if sum(certificate.proof.values()) != pairs:
@@ -166,7 +189,11 @@ class ParameterFile(Summarized, Part):
             change = Change.of(listed)
         except ValueError:
             return False
-        return change.possible(max_value=self.problem.max_value, dimension=self.dimension)
+        return change.possible(
+            max_value=self.problem.max_value,
+            dimension=self.dimension,
+            adjacency=self.problem.adjacency,
+        )
 
     @model_validator(mode="after")
     def _sealed(self) -> ParameterFile:
@@ -193,10 +220,11 @@ class ParameterFile(Summarized, Part):
         several = f", {problem.releases:,} releases" if problem.releases > 1 else ""
         several += " with the same change in each" if problem.same_change else ""
         honest = f", honest = {exactly(problem.honest)}" if problem.honest < 1 else ""
+        zero_out = ", zero-out" if problem.adjacency == ZERO_OUT else ""
         state = "not certified" if self.certificate is None else "certified"
         return (
             f"({exactly(problem.eps)}, {exactly(problem.delta)}) for n = {problem.n:,}, "
-            f"max_value = {problem.max_value:,}{vectors}{several}{honest}; "
+            f"max_value = {problem.max_value:,}{vectors}{several}{honest}{zero_out}; "
             f"{len(self.atoms):,} atom{'s' * (len(self.atoms) > 1)}, {state}"
         )
 
@@ -218,6 +246,8 @@ class ParameterFile(Summarized, Part):
 
 
 def _format(problem: ProblemSection) -> Format:
+    if problem.adjacency == ZERO_OUT:
+        return ABSENCES
     if hasattr(problem, "changes"):
         return SEQUENCES
     return VECTORS if isinstance(problem, VectorSection) else INTEGERS

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from accounting.model.change import LARGEST_DIMENSION
+from accounting.model.change import LARGEST_DIMENSION, Adjacency
 from accounting.model.proof_types import MOST_RELEASES
 
 
@@ -23,8 +23,8 @@ class Part(BaseModel):
 
 
 class ProblemSection(Part, title="Problem"):
-    """What is guaranteed: (eps, delta) for every change of one user's input, as long as the
-    fraction ``honest`` of the n users adds its noise.
+    """What is guaranteed: (eps, delta) for every change of one user's input that ``adjacency``
+    allows, as long as the fraction ``honest`` of the n users adds its noise.
 
     With ``releases`` > 1 the guarantee covers all of them together, but only for a user who makes
     the same change, from one value to another, in every release.
@@ -38,8 +38,9 @@ class ProblemSection(Part, title="Problem"):
     """The eps of the guarantee."""
     delta: Annotated[float, Field(gt=0, lt=1)]
     """The delta of the guarantee."""
-    adjacency: Literal["substitution"]
-    """One user's input becomes any other."""
+    adjacency: Adjacency
+    """Under substitution one user's input becomes any other; under zero-out it becomes 0, or
+    appears in the place of 0, and everybody's noise stays."""
     releases: Annotated[int, Field(ge=1, lt=1 << 31)]
     """Number of releases that the guarantee covers together."""
     honest: Annotated[float, Field(gt=0, le=1)]
@@ -53,7 +54,8 @@ class ProblemSection(Part, title="Problem"):
 
 class VectorSection(ProblemSection, title="VectorProblem"):
     """The same for vectors of this dimension with at most one non-zero coordinate: a change removes
-    the value of one coordinate and puts a value into the same or another coordinate."""
+    the value of one coordinate and puts a value into the same or another coordinate; under zero-out
+    it does one of the two."""
 
     dimension: Annotated[int, Field(ge=2, le=LARGEST_DIMENSION)]
     """Number of coordinates of a vector."""
@@ -61,7 +63,8 @@ class VectorSection(ProblemSection, title="VectorProblem"):
 
 class SequenceSection(ProblemSection, title="SequenceProblem"):
     """What is guaranteed for several releases together: (eps, delta) when one user's whole sequence
-    of inputs is replaced by any other, chosen adaptively from release to release."""
+    of inputs is replaced by any other, under zero-out by none, chosen adaptively from release to
+    release."""
 
     releases: Annotated[int, Field(ge=2, le=MOST_RELEASES)]
     """Number of releases that the guarantee covers together."""

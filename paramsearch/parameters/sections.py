@@ -99,7 +99,7 @@ class Cost(Part):
 
 class Error(Part):
     """The error of the sum.  ``rmse_over_central`` compares it with the Discrete Laplace mechanism
-    at eps, which for vectors has to hide a change of two coordinates."""
+    at eps, which for vectors has to hide a change of two coordinates, or of one under zero-out."""
 
     mse: Positive
     """Mean squared error of the sum; for vectors, of every coordinate."""

@@ -6,6 +6,7 @@ from collections import Counter
 from fractions import Fraction
 
 from accounting.base.enclosure import exactly
+from accounting.model.change import SUBSTITUTION, Adjacency
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -15,8 +16,32 @@ _MOST_VALUES = 8
 """Largest number of distinct values shown of an atom."""
 
 
-def releases_in_words(releases: int, *, same_change: bool) -> str:
-    """For which changes several releases are covered."""
+def changes_in_words(releases: int, *, same_change: bool, adjacency: Adjacency) -> str:
+    """For which changes of one user's input, in one release or several, a guarantee holds.
+
+    >>> changes_in_words(1, same_change=False, adjacency="substitution")
+    'one changed input'
+    >>> changes_in_words(1, same_change=False, adjacency="zero-out")
+    "one user's input present or absent (zero-out)"
+    """
+    if adjacency == SUBSTITUTION:
+        if releases == 1:
+            return "one changed input"
+        return _releases_in_words(releases, same_change=same_change)
+    if releases == 1:
+        return "one user's input present or absent (zero-out)"
+    if same_change:
+        return (
+            f"{releases:,} releases together, one user's input present or absent (zero-out), only "
+            "if it is the same in every one"
+        )
+    return (
+        f"{releases:,} releases together, all inputs of one user present or absent (zero-out), "
+        "however they change from release to release"
+    )
+
+
+def _releases_in_words(releases: int, *, same_change: bool) -> str:
     if same_change:
         return (
             f"{releases:,} releases together, only if the user makes the same change in every one"
@@ -26,9 +51,9 @@ def releases_in_words(releases: int, *, same_change: bool) -> str:
 
 def claim_in_words(claim: Claim, *, proved_for: Fraction, dimension: int) -> str:
     """What is claimed, where ``proved_for`` is the exact fraction that ``honest`` stands for."""
-    covered = "one changed input"
-    if claim.releases > 1:
-        covered = releases_in_words(claim.releases, same_change=claim.same_change)
+    covered = changes_in_words(
+        claim.releases, same_change=claim.same_change, adjacency=claim.adjacency
+    )
     text = f"({exactly(claim.eps)}, {claim.delta!r}) for {covered}"
     if dimension > 1:
         text += f", a vector of dimension {dimension:,} with at most one value"

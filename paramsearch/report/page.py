@@ -23,6 +23,7 @@ from accounting.base.balls import above, ball, below, precision
 from accounting.base.enclosure import Enclosure, monotone
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress, silent
+from accounting.evaluator.build_view_pairs import changed_pairs
 from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol
 from paramsearch.certification.audit import Audit
@@ -86,7 +87,7 @@ def curve(audit: Audit, progress: Progress = silent) -> Curve | None:
             upper = less.delta(at, gap=0.05, absolute=1e-30).enclosure
             lower = upper if less == more else more.delta(at, gap=0.05, absolute=1e-30).enclosure
             with precision(_BITS):
-                extra = mechanism.deviation(at, releases)
+                extra = mechanism.deviation(at, releases, audit.claim.adjacency)
                 low, high = below(ball(lower.lower) - extra), above(ball(upper.upper) + extra)
             found.append(Enclosure(max(0.0, low), min(1.0, high)))
     except AccountingError:
@@ -95,7 +96,8 @@ def curve(audit: Audit, progress: Progress = silent) -> Curve | None:
 
 
 def pair_bounds(audit: Audit, progress: Progress = silent) -> FloatArray | None:
-    """Upper bounds on delta: entry [j, k] is for the input j becoming k, NaN if they are equal.
+    """Upper bounds on delta: entry [j, k] is for the input j becoming k, NaN where there is no such
+    change.
 
     With several releases, it is for the same change in all of them.  For vectors, it is the larger
     one of the change within a coordinate and the change to another coordinate.  It is None if the
@@ -109,14 +111,14 @@ def pair_bounds(audit: Audit, progress: Progress = silent) -> FloatArray | None:
     except AccountingError:
         return None
     with precision(_BITS):
-        extra = above(mechanism.deviation(eps, releases))
+        extra = above(mechanism.deviation(eps, releases, audit.claim.adjacency))
     top = mechanism.max_value
     bounds = np.full((top + 1,) * 2, math.nan)
-    # first the ordered pairs, in the order of the entries off the diagonal, then the changes from
-    # one coordinate to another
-    moved = np.nextafter(found + extra, math.inf) if extra else found
-    single, moves = np.split(np.minimum(moved, 1.0), [top * (top + 1)])
-    bounds[~np.eye(top + 1, dtype=bool)] = single
+    raised = np.minimum(np.nextafter(found + extra, math.inf) if extra else found, 1.0)
+    j, k = changed_pairs(top, audit.claim.adjacency).T
+    # first the changes within a coordinate, then those from one coordinate to another
+    single, moves = np.split(raised, [len(j)])
+    bounds[j, k] = single
     if len(moves):
         bounds[1:, 1:] = np.fmax(bounds[1:, 1:], moves.reshape(top, top))
     return bounds
@@ -129,8 +131,8 @@ def _evaluators(audit: Audit, eps: float, *, same_change: bool) -> tuple[Protoco
     if eps > _LARGEST_EPS:
         raise InvalidParameter(f"eps = {eps} leaves the range of the fast evaluators")
     less, more = (configuration(audit.mechanism, noise=side) for side in ("less", "more"))
-    releases = audit.claim.releases
-    return Protocol(less, releases, same_change), Protocol(more, releases, same_change)
+    covered = audit.claim.releases, same_change, audit.claim.adjacency
+    return Protocol(less, *covered), Protocol(more, *covered)
 
 
 def _has_geometric_noise(audit: Audit) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from accounting.model.change import ZERO_OUT
 from paramsearch.certification.audit import Audit
 from paramsearch.parameters.honest_fraction import in_words
 from paramsearch.report.html import Html, element, facts, join, number, percent, section
@@ -38,8 +39,14 @@ _GLOSSARY = (
     ),
     (
         "Substitution",
-        "What the guarantee protects: which value a person has. Whether the person takes part at "
-        "all is not hidden.",
+        "One way to say what the guarantee protects: which value a person has. Whether the person "
+        "takes part at all is not hidden.",
+    ),
+    (
+        "Zero-out",
+        "Another way: whether a person’s value is there at all, with the noise of the person’s "
+        "device in either case. Which of two values it is, is hidden less well: that is two such "
+        "steps.",
     ),
     (
         "Release",
@@ -131,9 +138,12 @@ def _found(audit: Audit) -> Html | str:
     )
     if claim.same_change:
         what = "one person’s value, by the same change in every release,"
+    changed = f"Replace {what} by any other"
+    if claim.adjacency == ZERO_OUT:
+        changed = f"Remove {what} from the sum, or put it in where there was none"
     return join(
         [
-            f"The claim is proved. Replace {what} by any other: the probability of anything that "
+            f"The claim is proved. {changed}: the probability of anything that "
             "observers of the shuffled messages could see is then at most ",
             times,
             " what it was, plus at most ",

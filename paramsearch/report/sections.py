@@ -6,16 +6,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from accounting.model.change import Change
+from accounting.model.change import SUBSTITUTION, ZERO_OUT, Change
 from accounting.model.configuration import Proposal
 from accounting.model.proof import Proof
-from accounting.model.proof_types import BALL, BALL_2D, COMPARISON, DISJOINT, FAST
+from accounting.model.proof_types import (
+    BALL,
+    BALL_2D,
+    BALL_COUPLED,
+    COMPARISON,
+    DISJOINT,
+    FAST,
+    REFERENCE,
+)
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
 from paramsearch.parameters.honest_fraction import in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.problem_section import ProblemSection
-from paramsearch.parameters.words import releases_in_words
+from paramsearch.parameters.words import changes_in_words
 from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,
@@ -42,11 +50,26 @@ _SIGNS: dict[Verdict, str] = {
 _FACTOR = 2.0
 """Least ratio that is shown as a factor instead of a percentage."""
 _BALLS = "ball arithmetic: each number is an interval that holds the true one"
+_ADJACENCY = {
+    SUBSTITUTION: "changes from any value to any other",
+    ZERO_OUT: "becomes 0, or appears in the place of 0, while everybody’s noise stays",
+}
+_ADJACENCY_OF_VECTORS = {
+    SUBSTITUTION: "changes from any such vector to any other",
+    ZERO_OUT: "becomes the empty vector, or appears in its place, while everybody’s noise stays",
+}
+"""What one user can change, in words."""
 _METHODS = {
     BALL: ("ball", _BALLS),
     BALL_2D: ("ball, thinned", f"{_BALLS}; the central noise as doubles with error bounds"),
+    BALL_COUPLED: (
+        "ball, coupled",
+        f"{_BALLS}; the central noise of a fraction of the users by a coupling, in doubles with "
+        "error bounds",
+    ),
     FAST: ("fast", "floating point with proved error bounds"),
     COMPARISON: ("comparison", "another pair is at least as easy to tell apart, at every eps"),
+    REFERENCE: ("enumeration", "the definition, summed over all message counts"),
     DISJOINT: ("disjoint supports", "every view distinguishes the two inputs"),
 }
 
@@ -216,10 +239,10 @@ def problem_section(audit: Audit, document: Document) -> Html:
         own, releases, honest = document.problem, document.problem.releases, document.problem.honest
     else:
         own, releases, honest = document, 1, 1.0
-    how = " from any value to any other"
+    how = _ADJACENCY[audit.claim.adjacency]
     inputs = f"whole numbers from 0 to {audit.mechanism.max_value:,}"
     if audit.mechanism.dimension > 1:
-        how = " from any such vector to any other"
+        how = _ADJACENCY_OF_VECTORS[audit.claim.adjacency]
         inputs = (
             f"vectors of dimension {audit.mechanism.dimension:,}, at most one value not 0; {inputs}"
         )
@@ -228,10 +251,14 @@ def problem_section(audit: Audit, document: Document) -> Html:
         ("Inputs", inputs),
         ("ε", number(audit.claim.eps)),
         ("δ", number(audit.claim.delta)),
-        ("Adjacency", "substitution: one user’s input changes" + how),
+        ("Adjacency", f"{audit.claim.adjacency}: one user’s input {how}"),
         (
             "Releases",
-            releases_in_words(audit.claim.releases, same_change=audit.claim.same_change)
+            changes_in_words(
+                audit.claim.releases,
+                same_change=audit.claim.same_change,
+                adjacency=audit.claim.adjacency,
+            )
             if audit.claim.releases > 1
             else "1",
         ),
@@ -246,13 +273,15 @@ def problem_section(audit: Audit, document: Document) -> Html:
     asked = (audit.claim.eps, audit.claim.delta, audit.claim.releases, audit.claim.honest)
     given = (own.eps, own.delta, releases, honest)
     notes = []
-    if asked != given:
+    if asked != given or own.adjacency != audit.claim.adjacency:
         names = ("ε", "δ", "releases", "honest fraction")
         differ = [
             join([f"{name} = ", number(value) if value is not None else "not stated"])
             for name, value, other in zip(names, given, asked, strict=True)
             if value != other
         ]
+        if own.adjacency != audit.claim.adjacency:
+            differ.append(join([f"adjacency = {own.adjacency}"]))
         text = [part for claim in differ for part in (claim, ", ")][:-1]
         words = ("The audit was asked about this claim; the file says ", *text, ".")
         notes = [element("p", *words, class_="note")]
@@ -266,7 +295,7 @@ def proof_section(audit: Audit) -> Html:
         text = "No proof was completed, so there are no bounds to rely on."
         return section("proof", "How it was proved", element("p", text))
     covered = table(
-        f"Ordered pairs of inputs, {len(audit.mechanism.changes()):,} in all",
+        f"Ordered pairs of inputs, {len(audit.mechanism.changes(audit.claim.adjacency)):,} in all",
         ("Method", "Pairs", "What it is"),
         [
             (name, f"{count:,}", what)

@@ -96,6 +96,7 @@ def _proposal(
         eps=problem.eps,
         delta=problem.delta,
         n=problem.n,
+        adjacency=problem.adjacency,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from accounting.base.enclosure import exactly
+from accounting.model.change import SUBSTITUTION, Adjacency
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Objective
 
@@ -25,6 +26,7 @@ class Cell:
         delta: The delta of the guarantee.
         central_fraction: eps of the central noise as a fraction of eps.
         objective: Whether its file has the fewest messages or the fewest bits.
+        adjacency: Which data sets are neighbors.
     """
 
     max_value: int
@@ -32,25 +34,28 @@ class Cell:
     delta: float
     central_fraction: float
     objective: Objective = "messages"
+    adjacency: Adjacency = SUBSTITUTION
 
     @property
     def name(self) -> str:
         """The name of its file, without the suffix."""
         numbers = map(exactly, (self.eps, self.delta, self.central_fraction))
         bits = ["bits"] if self.objective == "bits" else []
-        return "-".join([str(self.max_value), *numbers, *bits])
+        other = [] if self.adjacency == SUBSTITUTION else [self.adjacency]
+        return "-".join([str(self.max_value), *numbers, *bits, *other])
 
     def __str__(self) -> str:
         return (
             f"max_value {self.max_value}, eps {exactly(self.eps)}, delta {exactly(self.delta)}, "
             f"central fraction {exactly(self.central_fraction)}"
             + (", fewest bits" if self.objective == "bits" else "")
+            + ("" if self.adjacency == SUBSTITUTION else f", {self.adjacency}")
         )
 
     @property
     def for_messages(self) -> Cell:
         """The same problem, for the file with the fewest messages."""
-        return Cell(self.max_value, self.eps, self.delta, self.central_fraction)
+        return replace(self, objective="messages")
 
     @staticmethod
     def of(file: ParameterFile) -> Cell:
@@ -63,7 +68,8 @@ class Cell:
             stated = float(f"{share:.9g}")
         bits = file.provenance.settings.get("objective") == "bits"
         objective: Objective = "bits" if bits else "messages"
-        return Cell(problem.max_value, problem.eps, problem.delta, stated, objective)
+        numbers = problem.max_value, problem.eps, problem.delta, stated
+        return Cell(*numbers, objective, problem.adjacency)
 
 
 def harder_neighbors(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:

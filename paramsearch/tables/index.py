@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_bytes
+from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import bits_per_message
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -137,9 +138,13 @@ def version_of(file: ParameterFile) -> str | None:
     return version if isinstance(version, str) else None
 
 
-_NOT_NUMBERS = {"file", "sha256", "seconds", "objective", "version"}
+_NOT_NUMBERS = {"file", "sha256", "seconds", "objective", "adjacency", "version"}
 """Columns that are texts or may be absent."""
-_NEWER: dict[str, str | None] = {"objective": "messages", "version": None}
+_NEWER: dict[str, str | None] = {
+    "objective": "messages",
+    "adjacency": SUBSTITUTION,
+    "version": None,
+}
 """Columns that earlier indexes do not have, and what they would have had in them."""
 _FILE = re.compile(r"files/[^/\\\0]+\.json")
 _ARROW = {
@@ -147,6 +152,7 @@ _ARROW = {
     float: pa.float64(),
     str: pa.string(),
     Objective: pa.string(),
+    Adjacency: pa.string(),
     float | None: pa.float64(),
     str | None: pa.string(),
 }
@@ -205,5 +211,6 @@ def _possible(row: Row) -> bool:
         and all(math.isfinite(number) and number >= 0 for number in numbers)
         and min(row.max_value, row.eps, row.delta, row.n, row.noise_messages, row.rmse) > 0
         and row.objective in get_args(Objective)
+        and row.adjacency in get_args(Adjacency)
         and _FILE.fullmatch(row.file) is not None
     )

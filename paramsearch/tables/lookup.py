@@ -2,7 +2,8 @@
 
 (eps', delta')-privacy for inputs 0..K' is (eps, delta)-privacy for inputs 0..K whenever
 eps' <= eps, delta' <= delta and K' >= K, and the noise does not depend on n: all such files serve,
-and the cost and the error are those of the file.
+and the cost and the error are those of the file.  A file for substitution serves a request for
+zero-out, never the other way round.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import get_args
 from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import AnyPath, as_path, instance, one_of, positive
+from accounting.model.change import SUBSTITUTION, covers
 from accounting.model.costs import central_rmse
 from accounting.model.problem import Problem
 from paramsearch.parameters.assembly import consistent, for_users
@@ -128,7 +130,8 @@ class Query(Problem):
 
     def as_private(self, row: Row) -> bool:
         """Whether the file of a row has at least this privacy, whatever its error is."""
-        return row.max_value >= self.max_value and row.eps <= self.eps and row.delta <= self.delta
+        covered = covers(row.adjacency, self.adjacency) and row.max_value >= self.max_value
+        return covered and row.eps <= self.eps and row.delta <= self.delta
 
     @property
     def central_rmse(self) -> float:
@@ -137,7 +140,8 @@ class Query(Problem):
 
     def served_by(self, row: Row) -> bool:
         """Whether the file of a row has at least this privacy and at most this error."""
-        return all(requirement.met_by(row) for requirement in self.requirements())
+        met = all(requirement.met_by(row) for requirement in self.requirements())
+        return met and covers(row.adjacency, self.adjacency)
 
     def request(self) -> Request:
         """The request that generates a file for exactly this problem.
@@ -172,6 +176,7 @@ class Query(Problem):
             f"paramsearch generate --n {self.n} --eps {exactly(self.eps)} "
             f"--delta {exactly(self.delta)} --max-value {self.max_value} {error}"
             + (" --objective bits" if self.objective == "bits" else "")
+            + ("" if self.adjacency == SUBSTITUTION else f" --adjacency {self.adjacency}")
         )
 
 
@@ -232,9 +237,10 @@ class Found(Summarized):
 
     @property
     def exact(self) -> bool:
-        """Whether the file was made for exactly the requested eps, delta and max_value."""
-        query, row = self.query, self.row
-        return (row.eps, row.delta, row.max_value) == (query.eps, query.delta, query.max_value)
+        """Whether the file was made for exactly the requested eps, delta, max_value and
+        adjacency."""
+        names = ("eps", "delta", "max_value", "adjacency")
+        return all(getattr(self.row, name) == getattr(self.query, name) for name in names)
 
 
 @dataclass(frozen=True, repr=False)
@@ -316,6 +322,12 @@ class Table(Summarized):
         rows: Sequence[Row] = self.rows
         if not rows:
             raise InvalidParameter(f"the table {self.path} is empty")
+        rows = [row for row in rows if covers(row.adjacency, query.adjacency)]
+        if not rows:
+            raise InvalidParameter(
+                f"adjacency = {query.adjacency}: no file in the table serves; all are for "
+                f"{self.rows[0].adjacency}, which does not cover it; {_remedy(query)}"
+            )
         for requirement in query.requirements():
             left = [row for row in rows if requirement.met_by(row)]
             if not left:

@@ -32,10 +32,11 @@ def audit(
         ),
     ] = None,
     same_change: options.SameChange = False,
+    adjacency: options.OtherAdjacency = None,
     honest: Annotated[
         float | None, typer.Option(help="Fraction of the users assumed to add noise.")
     ] = None,
-    tier: options.Tier = "auto",
+    tier: options.AuditTier = "auto",
     gap: Annotated[
         float,
         typer.Option(
@@ -68,8 +69,7 @@ def audit(
     """Check a file's claim, trusting nothing in it: certified (0), violated (1), undecided (3).
 
     A parameter file that was changed or contradicts itself is rejected (2), with what its noise
-    gives where that can be read.  Adjacency is substitution: one user's input changes from any
-    value to any other.
+    gives where that can be read.
     """
     from accounting.model.configuration import blaming
     from paramsearch.certification.audit import audit
@@ -102,6 +102,7 @@ def audit(
                 releases=releases,
                 same_change=same_change,
                 honest=honest,
+                adjacency=adjacency,
             )
             found = audit(
                 document,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.model.change import covers
 from accounting.model.configuration import Proposal
 from accounting.model.proof import Proof
 from accounting.proof.words import worst_case
@@ -66,6 +67,17 @@ class Answer:
             return False
         return replace(Claim.of(self.document), delta=self.found.claim.delta) != self.found.claim
 
+    @property
+    def _adjacency(self) -> str | None:
+        """What to say where the audit is about another adjacency than the file."""
+        document, asked = self.document, self.found.claim.adjacency
+        own = document.problem if isinstance(document, ParameterFile) else document
+        if own.adjacency == asked:
+            return None
+        if covers(own.adjacency, asked):
+            return f"{asked} was asked about; the file is for {own.adjacency}, which covers it"
+        return f"{asked} was asked about; the file is for {own.adjacency}, which does not cover it"
+
     def for_machines(self) -> dict[str, Any]:
         """One JSON object."""
         found, proof = self.found, self.found.proof
@@ -83,7 +95,7 @@ class Answer:
                 for made in (proof.worst_sequence if proof else ())
             ],
             "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
-            "adjacency": "substitution",
+            "adjacency": found.claim.adjacency,
             "max_value": found.mechanism.max_value,
             "dimension": found.mechanism.dimension,
             "releases": found.claim.releases,
@@ -136,6 +148,8 @@ class Answer:
             yield "certificate", what
         elif found.proof is not None and self._about_another_claim:
             yield "certificate", "not looked at: this is about another claim than the file's own"
+        if self._adjacency is not None:
+            yield "adjacency", self._adjacency
         expected = ExpectedCost.of(self.document, found.claim)
         if expected is not None:
             if isinstance(self.document, ParameterFile) and (values := values_of(self.document)):

@@ -35,6 +35,7 @@ def certify(
         ),
     ] = None,
     same_change: options.SameChange = False,
+    adjacency: options.OtherAdjacency = None,
     honest: Annotated[
         float | None,
         typer.Option(help="Fraction of the users assumed to add noise; each adds more."),
@@ -58,8 +59,15 @@ def certify(
     document = read(config)
     with blaming(str(config)):
         if isinstance(document, ParameterFile):
-            given = {"n": n, "eps": eps, "delta": delta, "releases": releases, "honest": honest}
-            for name, value in {**given, "same-change": same_change or None}.items():
+            given: dict[str, object] = {
+                "n": n,
+                "eps": eps,
+                "delta": delta,
+                "releases": releases,
+                "honest": honest,
+            }
+            given |= {"adjacency": adjacency, "same-change": same_change or None}
+            for name, value in given.items():
                 if value is not None:
                     raise InvalidParameter(f"--{name} cannot change what a parameter file claims")
             draft = document
@@ -70,6 +78,7 @@ def certify(
                     n=document.n if n is None else n,
                     eps=document.eps if eps is None else eps,
                     delta=document.delta if delta is None else delta,
+                    adjacency=document.adjacency if adjacency is None else adjacency,
                 ),
                 releases=1 if releases is None else releases,
                 same_change=same_change,

@@ -13,7 +13,7 @@ import typer
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import gap_width, not_negative, probability, share
-from accounting.model.change import Change, in_words
+from accounting.model.change import SUBSTITUTION, ZERO_OUT, Adjacency, Change, in_words
 from accounting.model.costs import bits_per_message
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
@@ -81,6 +81,7 @@ def profile(
         int | None, typer.Option(help="T releases together, with any change of one user in each.")
     ] = None,
     same_change: options.SameChange = False,
+    adjacency: options.OtherAdjacency = None,
     honest: Annotated[
         float | None, typer.Option(help="Fraction of the users assumed to add noise.")
     ] = None,
@@ -95,7 +96,6 @@ def profile(
 
     Exit code 1 if the claim is violated, 3 if it is undecided, 0 if it holds or there is none. One
     --pair never certifies a --delta.
-    Adjacency is substitution: one user's input changes from any value to any other.
     """
     from paramsearch.parameters.documents import RejectedFile, read_source
 
@@ -123,6 +123,7 @@ def profile(
         pair=None if pair is None else Change(*pair),
         releases=releases,
         same_change=same_change,
+        adjacency=_stated(document).adjacency if adjacency is None else adjacency,
         honest=honest,
         gap=gap_width(gap),
     )
@@ -177,6 +178,7 @@ def _asked(
     pair: Change | None,
     releases: int | None,
     same_change: bool,
+    adjacency: Adjacency,
     honest: float | None,
     gap: float,
 ) -> _Asked:
@@ -205,7 +207,7 @@ def _asked(
     mechanism = mechanism_of(document).thinned(proved_for)
     asked = _Asked(
         document=document,
-        profile=Profile(mechanism, times, same_change),
+        profile=Profile(mechanism, times, same_change, adjacency),
         eps=eps,
         delta=delta,
         about_delta=about_delta,
@@ -261,7 +263,7 @@ def _answer(
         ],
         "gap_met": found.met,
         "upper_bound_only": not found.exact,
-        "adjacency": "substitution",
+        "adjacency": profile.adjacency,
         "max_value": profile.mechanism.max_value,
         "dimension": profile.mechanism.dimension,
         "releases": profile.releases,
@@ -278,7 +280,7 @@ def _facts(
     found: Delta, asked: _Asked, verdict: Verdict | None, plot: Path | None
 ) -> Iterator[Fact]:
     from paramsearch.parameters.honest_fraction import in_words as fraction_in_words
-    from paramsearch.parameters.words import releases_in_words
+    from paramsearch.parameters.words import changes_in_words
 
     mechanism, releases = asked.profile.mechanism, asked.profile.releases
     lower, upper = found.enclosure.lower, found.enclosure.upper
@@ -293,10 +295,16 @@ def _facts(
     if len(found.changes) > 1:
         kind = f"changes of vectors of dimension {mechanism.dimension:,} with one value in"
         kind = kind if mechanism.dimension > 1 else "ordered pairs of"
+        if asked.profile.adjacency == ZERO_OUT:
+            kind = "changes between none and a value in"
         yield "pairs", f"all {len(found.changes):,} {kind} 0..{mechanism.max_value}"
+    words = changes_in_words(
+        releases, same_change=asked.profile.same_change, adjacency=asked.profile.adjacency
+    )
     if releases > 1:
-        words = releases_in_words(releases, same_change=asked.profile.same_change)
         yield "releases", words
+    elif asked.profile.adjacency != SUBSTITUTION:
+        yield "adjacency", words
     if asked.honest < 1:
         part = fraction_in_words(asked.honest, asked.proved_for)
         yield "honest", f"{part} of the users adding noise"

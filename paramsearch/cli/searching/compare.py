@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accounting.base.enclosure import exactly
+from accounting.model.change import SUBSTITUTION
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.output import (
@@ -56,6 +58,7 @@ def compare(
     max_error_ratio: options.MaxErrorRatio = None,
     releases: options.Releases = 1,
     honest: options.Honest = 1.0,
+    adjacency: options.Adjacencies = None,
     tries: Annotated[
         int,
         typer.Option(
@@ -89,31 +92,41 @@ def compare(
         honest=honest,
         tries=tries,
     )
+    requests = [replace(request, adjacency=one) for one in dict.fromkeys(adjacency or ())]
+    requests = requests or [request]
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)
     with progress("compare") as say:
         say("the other mechanisms")
-        others = other_mechanisms(request)
-    table = TextTable(_HEADS, widths=_WIDTHS)
+        others = [other_mechanisms(one) for one in requests]
+    rows = _side_by_side(row for found in others for row in found.rows)
+    left_out = tuple(dict.fromkeys(reason for found in others for reason in found.left_out))
+    cells = partial(_cells, labeled=[one.adjacency for one in requests] != [SUBSTITUTION])
     if not as_json:  # now, as the search may take minutes
+        table = TextTable(cells(None), widths=_WIDTHS)
         write_lines(_scope(request))
-        table.write([_cells(row) for row in others.rows])
-    with progress("compare") as say:
-        found = compared(request, others=others, progress=say)
+        table.write([cells(row) for row in rows])
+    interrupted = False
+    for one, known in zip(requests, others, strict=True):
+        with progress("compare") as say:
+            found = compared(one, others=known, progress=say)
+        rows.append(found.rows[-1])
+        interrupted = interrupted or found.interrupted
+        if not as_json:
+            table.write([cells(rows[-1])])
     if plot is not None:
-        _draw(plot, request, found.rows)
+        _draw(plot, request, rows, ours=len(requests))
     if as_json:
         print_json(
             {
-                "mechanisms": [asdict(row) for row in found.rows],
-                "left_out": found.left_out,
-                "interrupted": found.interrupted,
+                "mechanisms": [asdict(row) for row in rows],
+                "left_out": left_out,
+                "interrupted": interrupted,
             }
         )
     else:
-        table.write([_cells(found.rows[-1])])
-        write_lines(f"left out: {reason}" for reason in found.left_out)
-    if found.interrupted:
+        write_lines(f"left out: {reason}" for reason in left_out)
+    if interrupted:
         note("the search for our noise was cut short: a longer one may send fewer messages")
         raise typer.Exit(ExitCode.INTERRUPTED)
 
@@ -128,7 +141,23 @@ def _scope(request: Request) -> Iterator[str]:
         yield f"the noise of {exactly(request.honest)} of the users suffices"
 
 
-def _cells(row: ComparisonRow) -> tuple[str, ...]:
+def _side_by_side(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
+    """Rows of the same mechanism after each other, and equal ones once."""
+    by_name: dict[str, list[ComparisonRow]] = {}
+    for row in dict.fromkeys(rows):
+        by_name.setdefault(row.mechanism, []).append(row)
+    return [row for same in by_name.values() for row in same]
+
+
+def _cells(row: ComparisonRow | None, *, labeled: bool) -> tuple[str, ...]:
+    """The texts of a row, or without one the heads; ``labeled`` rows say their adjacency."""
+    first, *others = _HEADS if row is None else _texts(row)
+    if not labeled:
+        return first, *others
+    return first, *others[:-1], "adjacency" if row is None else row.adjacency or "-", others[-1]
+
+
+def _texts(row: ComparisonRow) -> tuple[str, ...]:
     return (
         row.mechanism,
         "-" if row.rmse is None else f"{row.rmse:,.5g}",
@@ -139,8 +168,8 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
     )
 
 
-def _draw(path: Path, problem: Problem, rows: Sequence[ComparisonRow]) -> None:
-    """Draw bits against error, one point for each mechanism."""
+def _draw(path: Path, problem: Problem, rows: Sequence[ComparisonRow], ours: int) -> None:
+    """Draw bits against error, one point for each mechanism; the last ones are ours."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
@@ -149,7 +178,8 @@ def _draw(path: Path, problem: Problem, rows: Sequence[ComparisonRow]) -> None:
     colors = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#cc79a7", "#999999")
     shown = [row for row in rows if row.rmse]  # an error of 0 has no place on a logarithmic axis
     for i, row in enumerate(shown):
-        last = i == len(shown) - 1
+        last = i >= len(shown) - ours
+        also = "" if row.adjacency in (SUBSTITUTION, None) else f", {row.adjacency}"
         axes.loglog(
             [row.rmse],
             [row.bits_per_user],
@@ -157,7 +187,7 @@ def _draw(path: Path, problem: Problem, rows: Sequence[ComparisonRow]) -> None:
             color="#d55e00" if last else colors[i % len(colors)],
             markersize=13 if last else 7,
             markeredgecolor="#333333",
-            label=row.mechanism,
+            label=row.mechanism + also,
         )
     axes.set_xlabel("RMSE of the sum" if problem.dimension == 1 else "RMSE of each coordinate")
     axes.set_ylabel("expected bits per user")

@@ -27,6 +27,7 @@ def generate(
     releases: options.Releases = 1,
     same_change: options.SameChange = False,
     honest: options.Honest = 1.0,
+    adjacency: options.Adjacency = "substitution",
     tries: options.Tries = 80,
     budget: options.SearchBudget = math.inf,
     seed: options.Seed = 0,
@@ -36,10 +37,7 @@ def generate(
     tier: options.Tier = "auto",
     as_json: options.FileAsJson = False,
 ) -> None:
-    """Find the cheapest configuration for a problem and write it as a certified parameter file.
-
-    Adjacency is substitution: one user's input changes from any value to any other.
-    """
+    """Find the cheapest configuration for a problem and write it as a certified parameter file."""
     from paramsearch.request import Request
 
     options.check_same_change(same_change, releases)
@@ -56,6 +54,7 @@ def generate(
         releases=releases,
         same_change=same_change,
         honest=honest,
+        adjacency=adjacency,
         seed=seed,
         cold=cold,
         tries=tries,

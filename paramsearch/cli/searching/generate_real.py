@@ -40,6 +40,7 @@ def generate_real(
     releases: options.Releases = 1,
     same_change: options.SameChange = False,
     honest: options.Honest = 1.0,
+    adjacency: options.Adjacency = "substitution",
     tries: options.Tries = 40,
     budget: options.SearchBudget = math.inf,
     seed: options.Seed = 0,
@@ -51,7 +52,7 @@ def generate_real(
 ) -> None:
     """Generate for real values, with the rounding and noise that take the fewest bits.
 
-    Adjacency is substitution: one user's value changes from any to any other in the range.
+    Under zero-out, a value that is absent counts as --low.
     """
     from paramsearch.generation.generate_real import RealRequest, generate_real
 
@@ -68,6 +69,7 @@ def generate_real(
         releases=releases,
         same_change=same_change,
         honest=honest,
+        adjacency=adjacency,
         seed=seed,
         tries=tries,
         budget=budget,

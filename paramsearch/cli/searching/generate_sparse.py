@@ -30,6 +30,7 @@ def generate_sparse(
     releases: options.Releases = 1,
     same_change: options.SameChange = False,
     honest: options.Honest = 1.0,
+    adjacency: options.Adjacency = "substitution",
     tries: options.Tries = 80,
     budget: options.SearchBudget = math.inf,
     seed: options.Seed = 0,
@@ -42,7 +43,8 @@ def generate_sparse(
     """Generate one file for vectors with at most one non-zero coordinate, such as histograms.
 
     The certified change is the whole one: a value leaves one coordinate, and another value appears
-    in the same or in another coordinate.
+    in the same or in another coordinate.  Under zero-out it is one of the two, which takes half the
+    error.
     """
     from paramsearch.request import Request
 
@@ -64,6 +66,7 @@ def generate_sparse(
         releases=releases,
         same_change=same_change,
         honest=honest,
+        adjacency=adjacency,
         seed=seed,
         cold=cold,
         tries=tries,

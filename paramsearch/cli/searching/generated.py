@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from paramsearch.request import Request
 
 GeneratedKind = TypeVar("GeneratedKind", bound="Generated")
-_ALIKE = ("n", "max_value", "eps", "delta", "releases", "same_change", "honest", "dimension")
+_ALIKE = (
+    "n",
+    "max_value",
+    "eps",
+    "delta",
+    "releases",
+    "same_change",
+    "honest",
+    "dimension",
+    "adjacency",
+)
 """What a file to resume must have in common with the request."""
 _SAME_ERROR = 1e-9
 """Relative difference below which two errors count as equal."""
@@ -61,9 +71,10 @@ def _paper_for_vectors(problem: Problem, file: ParameterFile) -> Iterator[Fact]:
         theorem = next(published_noise(problem, central_fraction=fraction))
     except AccountingError:  # there is hardly any eps left for the atoms
         return
+    parts = " with eps / 2 and delta / 2" if problem.changed_coordinates > 1 else ""
     yield (
         "the paper",
-        f"its theorem with eps / 2 and delta / 2 in each coordinate: {theorem.messages:,.5g} "
+        f"its theorem{parts} in each coordinate: {theorem.messages:,.5g} "
         f"messages and {theorem.bits:,.5g} bits per user, against {file.cost.bits_per_user:.5g}",
     )
 

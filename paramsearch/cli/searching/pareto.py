@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accounting.base.enclosure import exactly
+from accounting.model.change import SUBSTITUTION
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.output import check_folder, check_writable, print_json, progress, write
@@ -44,6 +45,7 @@ def pareto(
             metavar="RATIO",
         ),
     ] = None,
+    adjacency: options.Adjacency = "substitution",
     tries: Annotated[int, typer.Option(help="Number of families to try for each point.")] = 20,
     seed: options.Seed = 0,
     output: Annotated[
@@ -61,9 +63,18 @@ def pareto(
     from accounting.model.costs import largest_central_of
     from paramsearch.generation.generate import generate
     from paramsearch.parameters.parameter_file import save
+    from paramsearch.parameters.words import changes_in_words
     from paramsearch.request import Request
 
-    request = Request(n=n, eps=eps, delta=delta, max_value=max_value, tries=tries, seed=seed)
+    request = Request(
+        n=n,
+        eps=eps,
+        delta=delta,
+        max_value=max_value,
+        adjacency=adjacency,
+        tries=tries,
+        seed=seed,
+    )
     shares = fraction or (() if max_error_ratio else _FRACTIONS)
     points = [replace(request, central_fraction=share) for share in sorted(set(shares))]
     ratios = sorted(set(max_error_ratio or ()), reverse=True)
@@ -98,8 +109,11 @@ def pareto(
     if plot is not None:
         _draw(plot, files)
     if as_json:
-        print_json({"points": rows, "interrupted": interrupted})
+        print_json({"adjacency": adjacency, "points": rows, "interrupted": interrupted})
     else:
+        if request.adjacency != SUBSTITUTION:
+            words = changes_in_words(1, same_change=False, adjacency=request.adjacency)
+            write(f"certified for {words}\n")
         write("fraction      RMSE  over central  noise messages  messages per user\n")
         for row in rows:
             write(
@@ -122,7 +136,8 @@ def _name(point: Request) -> str:
     if number is None:
         kind, number = "error", point.max_error_ratio
     assert number is not None
-    return f"{point.max_value}-{point.eps:g}-{point.delta:g}-{kind}-{exactly(number)}.json"
+    also = "" if point.adjacency == SUBSTITUTION else f"-{point.adjacency}"
+    return f"{point.max_value}-{point.eps:g}-{point.delta:g}-{kind}-{exactly(number)}{also}.json"
 
 
 def _row(point: Request, file: ParameterFile) -> dict[str, float | None]:
@@ -164,7 +179,8 @@ def _draw(path: Path, files: Sequence[ParameterFile]) -> None:
     axes.set_ylabel("noise messages of all users")
     axes.set_title(
         f"max_value {problem.max_value}, eps {exactly(problem.eps)}, delta {problem.delta!r}; "
-        "labels: central eps / eps",
+        + ("" if problem.adjacency == SUBSTITUTION else f"{problem.adjacency}; ")
+        + "labels: central eps / eps",
         fontsize=9,
     )
     axes.grid(True, which="both", alpha=0.25)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, as_completed
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
@@ -138,7 +138,7 @@ def costing_more(rows: tuple[Row, ...], tolerance: float) -> Iterator[tuple[Cell
     from paramsearch.tables.cell import Cell, harder_neighbors
 
     cost = {
-        Cell(row.max_value, row.eps, row.delta, row.central_fraction, row.objective): row.cost(
+        Cell(**{known.name: getattr(row, known.name) for known in fields(Cell)}): row.cost(
             row.objective
         )
         for row in rows

@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accounting.base.enclosure import at_most, exactly
+from accounting.model.change import SUBSTITUTION
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_writable, print_json, show
 
 if TYPE_CHECKING:
     from paramsearch.tables.lookup import Found
 
-_ASKED = ("n", "eps", "delta", "max_value", "max_rmse", "max_error_ratio", "objective")
+_ASKED = (
+    "n",
+    "eps",
+    "delta",
+    "max_value",
+    "adjacency",
+    "max_rmse",
+    "max_error_ratio",
+    "objective",
+)
 """What a request can say; files of tables are for one release of numbers."""
 _SHOWN = 4
 """Number of files with less error, and of cheaper ones, that are mentioned."""
@@ -33,12 +43,14 @@ def lookup(
     ] = None,
     max_error_ratio: options.MaxErrorRatio = None,
     objective: options.Objective = "messages",
+    adjacency: options.Adjacency = "substitution",
     output: options.Output = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Find the cheapest certified file of a table that serves a request, for any number of users.
 
-    A file for a smaller eps or delta or for larger inputs also serves. Files are for one release.
+    A file for a smaller eps or delta or for larger inputs also serves, and one for substitution
+    serves zero-out. Files are for one release.
     """
     from paramsearch.parameters.parameter_file import save
     from paramsearch.tables.lookup import Query, Table
@@ -51,6 +63,7 @@ def lookup(
         max_rmse=max_rmse,
         max_error_ratio=max_error_ratio,
         objective=objective,
+        adjacency=adjacency,
     )
     if output is not None:
         check_writable(output, "--output")
@@ -81,8 +94,13 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
 
 
 def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
+    from paramsearch.parameters.words import changes_in_words
+
     row = found.row
     made = f"({exactly(row.eps)}, {row.delta!r}) for one release of inputs up to {row.max_value:,}"
+    if row.adjacency != SUBSTITUTION:
+        words = changes_in_words(1, same_change=False, adjacency=row.adjacency)
+        made += f", {words}"
     yield "certified", made, "bold green"
     yield "request", _distance(found)
     yield "delta", f"at most {at_most(row.delta_upper)} at eps = {exactly(row.eps)}"
@@ -124,4 +142,6 @@ def _distance(found: Found) -> str:
         parts.append(f"delta {exactly(row.delta)} for {exactly(query.delta)}")
     if row.max_value > query.max_value:
         parts.append(f"max_value {row.max_value:,} for {query.max_value:,}")
+    if row.adjacency != query.adjacency:
+        parts.append(f"{row.adjacency} for {query.adjacency}, which it covers")
     return "stricter than asked: " + ", ".join(parts) if parts else "exactly what was asked for"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.model.change import ZERO_OUT
 from paramsearch.search.dominance.program import DominanceProgram, InputColumns, by_distance
 from paramsearch.search.target import Target
 
@@ -92,7 +93,10 @@ class Calibration:
         problem = target.problem
         slack = np.array([target.slack(distance) for distance in range(problem.max_value + 1)])
         inverse = problem.changed_coordinates * problem.releases * (self.radius / slack) ** 2
-        return DominanceProgram(columns, size * np.sqrt(self.r(len(size))), by_distance(inverse))
+        matrix = by_distance(inverse)
+        if problem.adjacency == ZERO_OUT:
+            matrix = matrix[:, :1]  # the pairs of every input and 0
+        return DominanceProgram(columns, size * np.sqrt(self.r(len(size))), matrix)
 
     def r(self, atoms: int) -> FloatArray:
         """r of every atom, that of {-1, +1} first."""

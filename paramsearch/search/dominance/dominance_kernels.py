@@ -3,7 +3,7 @@
 Columns are sparse: column j has the entries entry[i] at atom[i] for start[j] <= i < start[j + 1],
 without the atom {-1, +1}, whose entry is unit[j] and whose index is 0.  A pair (j, k), j > k, has
 the row of values |a_s|^norm * inverse[j, k], where a = c_j - c_k; for the atom {-1, +1} the shift
-is max(|a_0|, |a_0 + reach * (j - k)|).
+is max(|a_0|, |a_0 + reach * (j - k)|).  The pairs are those for which ``inverse`` has a column k.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def worst_pairs(
     for j in range(first, end):
         for at in range(start[j], start[j + 1]):
             dense[atom[at]] = entry[at]
-        for k in range(j):
+        for k in range(min(j, inverse.shape[1])):
             total = own[j] + own[k] + unit_shift(unit, reach, j, k) ** norm * u[0]
             for at in range(start[k], start[k + 1]):
                 x = dense[atom[at]]
@@ -147,7 +147,7 @@ def pairs_above(
     for j in range(first, end):
         for at in range(start[j], start[j + 1]):
             dense[atom[at]] = 2.0 * entry[at] * u[atom[at]]
-        for k in range(j):
+        for k in range(min(j, inverse.shape[1])):
             shift = unit_shift(unit, reach, j, k)
             total = own[j] + own[k] + shift * shift * u[0]
             for at in range(start[k], start[k + 1]):

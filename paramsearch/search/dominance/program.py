@@ -1,7 +1,8 @@
 """The dominance program in the paper's norm and in the second one, and its solutions.
 
     minimize    sum of w_s t'_s
-    subject to  sum of (|a_s| / t'_s)^q <= radius^q   for every pair of inputs, a = c_j - c_k.
+    subject to  sum of (|a_s| / t'_s)^q <= radius^q   for every pair of inputs, a = c_j - c_k;
+                under zero-out, for every pair of an input and 0.
 
 The paper's program has q = 1, w_s = |s| and radius 1: its theorem adds up the privacy losses of all
 atoms.  But losses of independent atoms add up like variances.  With t'_s the standard deviation of
@@ -83,7 +84,8 @@ class DominanceProgram:
     Attributes:
         columns: The columns of the inputs.
         weight: Cost of one unit of t' of each atom.
-        inverse: inverse[j, k] is radius^-norm of the pair of the inputs j and k.
+        inverse: inverse[j, k] is radius^-norm of the pair of the inputs j > k; the columns are the
+            inputs k that j may become, all of them or only 0.
         norm: The norm q.
         reach: 1 if the shift of {-1, +1} is the larger one of its two ends, 0 if it is a_0.
     """

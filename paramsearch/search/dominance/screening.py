@@ -41,13 +41,15 @@ class Multipliers:
     weights: FloatArray
 
     @staticmethod
-    def even(top: int) -> Multipliers:
-        """The pairs with 0 and with ``top``, all alike: where the largest changes are."""
+    def even(program: DominanceProgram) -> Multipliers:
+        """The pairs with 0 and with the largest input, all alike: where the largest changes are."""
+        top = program.columns.count - 1
         inputs = np.arange(1, top + 1)
         low = np.stack([inputs, np.zeros_like(inputs)], axis=1)
-        high = np.stack([np.full(top - 1, top), inputs[:-1]], axis=1)
-        count = 2 * top - 1
-        return Multipliers(np.concatenate([low, high]), np.full(count, 1 / count))
+        others = inputs[: program.inverse.shape[1] - 1]
+        high = np.stack([np.full(len(others), top), others], axis=1)[: top - 1]
+        pairs = np.concatenate([low, high])
+        return Multipliers(pairs, np.full(len(pairs), 1 / len(pairs)))
 
 
 def screen(
@@ -70,7 +72,7 @@ def screen(
     from paramsearch.search.dominance.dominance_kernels import settled, with_violated
 
     norm = program.norm
-    start = Multipliers.even(program.columns.count - 1) if near is None else near
+    start = Multipliers.even(program) if near is None else near
     pairs, weights = start.pairs, start.weights
     u = np.empty(len(program.weight))
     best = Dominance(u, math.inf, 0.0, pairs, weights)

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.model.change import Change, every_change
+from accounting.model.change import Change, directions, every_change
 from paramsearch.search.target import Target
 
 _ALL_MIXTURES = 30
@@ -35,15 +35,18 @@ class Sequences:
 def sequences(target: Target, max_value: int) -> Sequences:
     """The sequences to consider; repeated single changes where all releases have the same one."""
     problem = target.problem
-    single = every_change(max_value=max_value, dimension=problem.dimension)
+    single = every_change(
+        max_value=max_value, dimension=problem.dimension, adjacency=problem.adjacency
+    )
     if not problem.any_sequence:
         return Sequences(np.arange(len(single))[:, None], problem.releases, [(c,) for c in single])
     length = problem.releases if problem.releases <= 3 else 2
     index = {change: i for i, change in enumerate(single)}
     chosen = [index[c] for c in target.mixed or _mixed_by_default(single, max_value) if c in index]
     rows = [(q,) * length for q in range(len(single))]
-    for a, b in combinations(sorted(chosen), 2):
-        rows += [(a,) * i + (b,) * (length - i) for i in range(1, length)]
+    for direction in directions(single, problem.adjacency):
+        for a, b in combinations(sorted(set(direction).intersection(chosen)), 2):
+            rows += [(a,) * i + (b,) * (length - i) for i in range(1, length)]
     named = [tuple(single[q] for q in row) for row in rows]
     # an odd number of releases above three loses one, which underestimates delta slightly; the
     # proof would catch it

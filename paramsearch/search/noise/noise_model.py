@@ -12,6 +12,7 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import (
+    changed_pairs,
     chosen_pairs,
     differences,
     joined,
@@ -19,7 +20,7 @@ from accounting.evaluator.build_view_pairs import (
     with_moved_pairs,
 )
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.change import Change
+from accounting.model.change import SUBSTITUTION, Change, change_count
 from accounting.model.configuration import Configuration, Proposal
 from accounting.model.costs import AtomParameters, central_messages
 from accounting.model.family import UNIT, Family
@@ -31,7 +32,8 @@ from paramsearch.search.target import Target
 NoiseByValue = dict[int, tuple[float, float]]
 """(log mean, log r) of each atom, by the value that the atom defines."""
 _ALL_PAIRS_UNTIL = 240
-"""Largest max_value up to which every pair of inputs is considered at every step."""
+"""Largest max_value up to which every pair of inputs is considered at every step, or as many
+changes as there are then."""
 _TYPICAL_R = 15.0
 """r of the first guess."""
 _MEAN_PER_SHIFT = 30.0
@@ -100,7 +102,10 @@ class NoiseModel:
         """Whether there are too many pairs of inputs to consider all of them at every step."""
         problem = self.target.problem
         single = problem.dimension == 1 and not problem.any_sequence
-        return single and problem.max_value > _ALL_PAIRS_UNTIL
+        changes = change_count(
+            max_value=problem.max_value, dimension=1, adjacency=problem.adjacency
+        )
+        return single and changes > change_count(max_value=_ALL_PAIRS_UNTIL, dimension=1)
 
     @cached_property
     def view_pairs(self) -> ViewPairs:
@@ -109,10 +114,15 @@ class NoiseModel:
         if self.pairs is not None:
             base = chosen_pairs(noises, columns, self.pairs, unit, step, self.laws)
             return replace(base, releases=self.target.problem.releases)
-        inputs = np.arange(self.family.max_value + 1)
-        base = protocol_pairs(noises, differences(columns, self.laws), unit, step, inputs)
-        if self.target.problem.dimension > 1:
-            base = with_moved_pairs(base, self.family.max_value)
+        problem, top = self.target.problem, self.family.max_value
+        if problem.adjacency == SUBSTITUTION:
+            found = differences(columns, self.laws)  # refuses too many
+            base = protocol_pairs(noises, found, unit, step, np.arange(top + 1))
+        else:
+            pairs = changed_pairs(top, problem.adjacency)
+            base = chosen_pairs(noises, columns, pairs, unit, step, self.laws)
+        if problem.changed_coordinates > 1:
+            base = with_moved_pairs(base, top)
         if self.target.problem.any_sequence:
             base = joined(base, self._sequences.rows)
         return replace(base, releases=self._sequences.times)
@@ -159,6 +169,7 @@ class NoiseModel:
             delta=problem.delta,
             n=problem.n,
             dimension=problem.dimension,
+            adjacency=problem.adjacency,
         )
 
     @cached_property

@@ -42,8 +42,8 @@ class _SequenceBound:
 
     def excess(self, x: FloatArray) -> float:
         begun, problem = time.monotonic(), self.model.target.problem
-        one_release = Protocol(self.model.configuration(x)).view_pairs
-        bound = rough_upper(one_release, problem.eps, problem.releases)
+        protocol = Protocol(self.model.configuration(x), adjacency=problem.adjacency)
+        bound = rough_upper(protocol.one_release, problem.eps, problem.releases)
         self.seconds = time.monotonic() - begun
         return math.log(bound) - math.log(problem.delta)
 

@@ -135,7 +135,7 @@ def test_binary_randomized_response_by_enumeration() -> None:
 
 
 def test_the_searched_probabilities_are_the_smallest() -> None:
-    flip = rappor.flip_probability(10_000, 1.0, 1e-6)
+    flip = rappor.flip_probability(10_000, 1.0, 1e-6, "substitution")
     assert rappor.divergence(10_000, flip, 1.0) <= 1e-6
     assert rappor.divergence(10_000, flip * (1 - 1e-9), 1.0) > 1e-6
     chance = RandomizedResponse(Problem(n=10_000, eps=1.0, delta=1e-6, max_value=3)).chance

@@ -50,10 +50,10 @@ def complaints() -> Iterator[str]:
 def _wrong(case: Small, prover: Notary) -> Iterator[str]:
     found = prover.enclose(case.eps, gap=1e-2).enclosure
     margin = 1e-9  # the file's noise is rounded up by a relative 2^-52
-    if found.lower > case.truth.high * (1 + margin):
-        yield f"the lower bound {found.lower} is above the truth {case.truth.high}"
-    if found.upper < case.truth.low * (1 - margin):
-        yield f"the upper bound {found.upper} is below the truth {case.truth.low}"
+    if found.lower > case.truth.upper * (1 + margin):
+        yield f"the lower bound {found.lower} is above the truth {case.truth.upper}"
+    if found.upper < case.truth.lower * (1 - margin):
+        yield f"the upper bound {found.upper} is below the truth {case.truth.lower}"
 
 
 def test_no_complaint_without_a_mistake() -> None:
@@ -140,16 +140,16 @@ def add_or_remove(self: Notary, changes: Any = None) -> Any:
 _shifted, _tables, _offsets = Notary.shifted_changes, Notary.tables, grid.Grid.offsets
 
 
-def without_the_minimum(self: Notary) -> Any:
+def without_the_minimum(self: Notary, thinned: Any = None) -> Any:
     """W without M = min(z+, z-)."""
-    out = _tables(self)
+    out = _tables(self, thinned)
     out[-1, 1] = NoiseTable(out[-1, 1].parts[:-1])
     return out
 
 
-def wrong_minimum(self: Notary) -> Any:
+def wrong_minimum(self: Notary, thinned: Any = None) -> Any:
     """M with q in place of q^2."""
-    out = _tables(self)
+    out = _tables(self, thinned)
     q = (-self.mechanism.central.loss()).exp()
     out[-1, 1] = NoiseTable([*out[-1, 1].parts[:-1], (arb(1), q)])
     return out

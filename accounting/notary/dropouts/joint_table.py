@@ -1,11 +1,7 @@
-"""The central term when the noises on +1 and -1 are not geometric: NB(share, q) with share != 1.
+"""The law of (D, Y_0) in two dimensions, for small problems: the exact central term.
 
-This is what remains if only a fraction of the users adds noise.  Then D = z+ - z- and min(z+, z-)
-are dependent, so the law of (D, Y_0) is tabulated in two dimensions (notary.md, section 5):
-with x = |D| and w = Y_0 - max(0, -D),
+With x = |D| and w = Y_0 - max(0, -D) (notary.md, section 5),
     H_x(w) = sum_m f(m) f(m + x) g(w - m),   f = NB(share, q), g = noise of {-1, +1}.
-Masses are computed as balls, rounded to doubles, and then only added and multiplied; all terms are
-positive, so the relative error is at most the number of operations times 2^-53.
 """
 
 from __future__ import annotations
@@ -20,12 +16,9 @@ from flint import arb
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 from accounting.base.balls import ball, double
 from accounting.base.deadline import check_time
-from accounting.base.errors import TooLarge
+from accounting.notary.dropouts.central_pairs import CentralPair, sum_error
 from accounting.notary.factors import Group, Groups
-from accounting.notary.tables import NoiseTable
 
-_LARGEST_TABLE = 1 << 26
-"""Most entries of the two-dimensional table (512 MiB)."""
 _SMALLEST_MASS = 1e-200
 """Smaller masses are dropped, and counted as lost, so that no denormal number has a logarithm."""
 _LOG_ERROR = 1e-12
@@ -59,36 +52,22 @@ class _Total:
     additions: int = 0
 
 
-class ThinnedCentral:
+class JointTable:
     """The table H, and the groups of outcomes under a change (kappa, a_0)."""
 
-    def __init__(
-        self, share: arb, loss: arb, unit: NoiseTable | None, clip: float, largest_shift: int
-    ) -> None:
-        q = (-loss).exp()
-        central = NoiseTable([(share, q)])
-        size = len(central.log_masses(clip / 8, largest_shift))
-        length = 1 if unit is None else len(unit.log_masses(clip / 8, 2 * largest_shift))
-        if size * (size + length) > _LARGEST_TABLE:
-            raise TooLarge(
-                f"with {float(share.mid()):.4g} of the central noise the view has a table of "
-                f"{size:,} x {size + length:,} outcomes, more than {_LARGEST_TABLE:,}; this "
-                "fraction of honest users can be checked for smaller max_value only, or for a file "
-                "that was made for it (certify --honest)"
-            )
-        f, f_whole = _doubles(central, size)
-        g, g_whole = (np.ones(1), arb(1)) if unit is None else _doubles(unit, length)
-        self.lost = 2 * (1 - f_whole) + (1 - g_whole)
+    def __init__(self, pair: CentralPair, unit: FloatArray, unit_lost: arb) -> None:
+        size, length = pair.size, len(unit)
+        self.lost = pair.lost + unit_lost
         """Mass of the outcomes beyond a table, under either law."""
         table = np.zeros((size, size + length - 1))
         for x in range(size):
             check_time()
-            row = np.convolve(f[: size - x] * f[x:], g)
+            row = np.convolve(pair.joint(x), unit)
             table[x, : len(row)] = row
         table[table < _SMALLEST_MASS] = 0.0
         self.lost += ball(table.size * 2 * _SMALLEST_MASS * 1.001)
         self.table = table
-        self.relative_error = 1.01 * (min(size, length) + 16) * UNIT_ROUNDOFF
+        self.relative_error = sum_error(min(size, length))
 
     @cached_property
     def _log(self) -> FloatArray:
@@ -207,10 +186,3 @@ class _Cells:
                     q=before.q + qs[i],
                     additions=before.additions + int(counts[i]) + 1,
                 )
-
-
-def _doubles(table: NoiseTable, size: int) -> tuple[FloatArray, arb]:
-    """The first masses as doubles, each within a relative 2^-51 (or 2^-1000), and their sum as a
-    ball.  ``double`` checks the accuracy of every ball: the working precision may be too small."""
-    at = table.at(np.arange(size))
-    return np.array([double(at.mass[k]) for k in range(size)]), at.total[size - 1]
