@@ -8,29 +8,30 @@ take part in, in any order, with any change of one user's input in each, chosen 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.enclosure import Enclosure, Summarized, monotone
-from accounting.base.errors import InvalidParameter, Undecided
+from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import (
     gap_width,
     instance,
     not_negative,
-    one_of,
     probability,
     whole,
 )
+from accounting.composition.all_releases import AllReleases
 from accounting.composition.any_sequence import MOST_STEPS
-from accounting.composition.dominating_pair import DominatingPair
-from accounting.composition.eps_search import LARGEST_TRIAL, first_eps, last_eps
 from accounting.composition.export import checked_interval, exported
-from accounting.composition.regridding import on_grid
-from accounting.composition.several_mechanisms import Releases, compose, rough_pair
+from accounting.composition.several_mechanisms import Releases
+from accounting.evaluator.view_pairs import ViewPairs
+from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof_types import MOST_RELEASES
 from accounting.proof.directed_rounding import configuration, geometric
@@ -41,16 +42,8 @@ if TYPE_CHECKING:
 
 GAP = 1e-4
 """Share of delta that the grid of an upper bound should add at most."""
-_CLOSE = 1e-4
-"""Relative change of eps at which the search for it ends."""
 _STEP_GAP, _NARROW = 1e-3, 1e-3
 """Relative gap of the induction's grid; relative width at which its search for eps ends."""
-_EXPORTED_FOR = ((1, 1e-14), (1, 1e-6), (32, 1e-8), (1024, 1e-8))
-"""Numbers of releases and deltas for which an exported distribution is close."""
-_EXPORT_GAP = 8e-3
-"""As GAP, for the exported distribution."""
-_ROUGHLY, _ROUNDS = 0.01, 4
-"""Relative change of eps at which coarse grids are enough; most fine grids that are made then."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,14 +53,15 @@ class LossDistribution(Summarized):
     Args:
         mechanisms: What is deployed, in exact numbers; all different, with one dimension.
         times: Number of releases of each of them.
-        adjacency: Which data sets are neighbors: "substitution".
+        adjacency: Which data sets are neighbors: "substitution" or "zero-out".
 
     Raises:
         InvalidParameter: If a number is outside its domain, the dimensions differ, or only a
             fraction of the central noise is there.
         InvalidFamily: If the atoms of a mechanism do not protect every input.
 
-    >>>     >>> from accounting import ExactCentral, ExactNoise, LossDistribution, Mechanism
+    >>> from fractions import Fraction
+    >>> from accounting import ExactCentral, ExactNoise, LossDistribution, Mechanism
     >>> noise = ExactNoise(p=Fraction(96, 100), r=Fraction(12))
     >>> daily, weekly = (
     ...     LossDistribution.of(Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=step)))
@@ -81,15 +75,15 @@ class LossDistribution(Summarized):
     True
     >>> month
     <LossDistribution 30 + 4 releases of 2 mechanisms, any change in each
-     max_value 1, 1; dimension 1>
+     max_value 1, 1; dimension 1; substitution>
     """
 
     mechanisms: tuple[Mechanism, ...]
     times: tuple[int, ...]
-    adjacency: str = "substitution"
+    adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
-        one_of("adjacency", self.adjacency, ("substitution",))
+        check_adjacency(self.adjacency)
         if not self.mechanisms or len(self.mechanisms) != len(self.times):
             raise InvalidParameter(
                 f"{len(self.mechanisms)} mechanisms with {len(self.times)} numbers of releases: "
@@ -113,12 +107,15 @@ class LossDistribution(Summarized):
             )
 
     @staticmethod
-    def of(mechanism: Mechanism, times: int = 1) -> LossDistribution:
+    def of(
+        mechanism: Mechanism, times: int = 1, *, adjacency: Adjacency = SUBSTITUTION
+    ) -> LossDistribution:
         """That of one mechanism.
 
         Args:
             mechanism: What is deployed, in exact numbers.
             times: Number of releases.
+            adjacency: Which data sets are neighbors.
 
         Returns:
             The loss distribution of so many releases.
@@ -126,7 +123,7 @@ class LossDistribution(Summarized):
         Raises:
             InvalidParameter: If a number is outside its domain.
         """
-        return LossDistribution((mechanism,), (times,))
+        return LossDistribution((mechanism,), (times,), adjacency)
 
     def compose(self, *others: LossDistribution) -> LossDistribution:
         """These releases together with others, in any order.
@@ -194,10 +191,10 @@ class LossDistribution(Summarized):
             TooLarge: If the computation would not fit into memory.
         """
         eps, gap = not_negative("eps", eps), gap_width(gap)
-        found = self._near(eps, gap, progress)(eps)
+        found = self._all.near(eps, gap=gap, progress=progress)(eps)
         if not self._inductive:
             return found
-        return Enclosure(found.lower, max(found.lower, min(found.upper, self._by_induction(eps))))
+        return Enclosure(found.lower, min(found.upper, self._by_induction(eps)))
 
     def profile(
         self, grid: Sequence[float], *, gap: float = GAP, progress: Progress = silent
@@ -238,27 +235,17 @@ class LossDistribution(Summarized):
             Undecided: If no such eps is found.
         """
         delta, gap = probability("delta", delta), gap_width(gap)
-        trial = self._rough_epsilon(delta, progress)
-        low, high = 0.0, math.inf
-        for _ in range(_ROUNDS):
-            near = self._near(trial, gap, progress)
-            low = max(low, last_eps(lambda eps: near(eps).lower > delta, trial))
-            found = first_eps(lambda eps: near(eps).upper <= delta, trial)
-            high = min(high, found)
-            if abs(found - trial) <= _CLOSE * max(found, 0.01):
-                break
-            trial = high if high < math.inf else 2 * trial
-        if high == math.inf:
-            raise self._no_eps(delta, trial)
-        if self._inductive:
-            high = bisection(
-                lambda eps: self._by_induction(eps) <= delta,
-                min(low, high),
-                high,
-                mean=arithmetic_mean,
-                narrow=lambda below, above: above - below <= _NARROW * above,
-            )[1]
-        return Enclosure(min(low, high), high)
+        found = self._all.epsilon(delta, gap=gap, progress=progress)
+        if not self._inductive:
+            return found
+        _, high = bisection(
+            lambda eps: self._by_induction(eps) <= delta,
+            found.lower,
+            found.upper,
+            mean=arithmetic_mean,
+            narrow=lambda below, above: above - below <= _NARROW * above,
+        )
+        return Enclosure(found.lower, high)
 
     @property
     def _inductive(self) -> bool:
@@ -271,34 +258,6 @@ class LossDistribution(Summarized):
         ((less, _),) = self._protocols
         return replace(less, releases=self.releases).delta(eps, gap=_STEP_GAP).enclosure.upper
 
-    def _rough_epsilon(self, delta: float, progress: Progress) -> float:
-        """An upper bound of eps on a coarse grid."""
-        trial, high = self._first_trial(), math.inf
-        while trial <= LARGEST_TRIAL:
-            progress(f"{self.releases:,} releases, trying eps = {trial:.3g}")
-            pair = rough_pair(self._parts, trial)
-            found = first_eps(lambda eps: pair.delta(eps) <= delta, trial)
-            if found < math.inf and found >= high * (1 - _ROUGHLY):
-                return min(found, high)
-            high = min(high, found)
-            trial = high if high < math.inf else 2 * trial
-        raise self._no_eps(delta, trial)
-
-    def _first_trial(self) -> float:
-        """The central noise's eps of a few releases, or of the square root of many, a few times."""
-        return sum(
-            float(mechanism.central.loss().mid())
-            * mechanism.max_value
-            * min(times, 5 * math.sqrt(times))
-            for mechanism, times in zip(self.mechanisms, self.times, strict=True)
-        )
-
-    def _no_eps(self, delta: float, tried: float) -> Undecided:
-        return Undecided(
-            f"no eps up to {tried:g} has delta <= {delta!r}: some outcome gives an input away with "
-            "a larger probability; ask for a larger delta or for fewer releases"
-        )
-
     def to_dp_accounting(
         self, value_discretization_interval: float = 1e-4
     ) -> PrivacyLossDistribution:
@@ -308,7 +267,8 @@ class LossDistribution(Summarized):
         delta of at least the true one at every eps, alone and composed with anything.  What is
         not: dp_accounting's own arithmetic, which composes in plain floating point, with errors of
         about 1e-16 in delta, and truncates tails of 1e-15, which it adds to delta.  Several
-        releases are composed by dp_accounting.
+        releases are composed by dp_accounting.  What it is composed with must be for the same
+        neighbors: under substitution, noise for the change of one user's data, not for its removal.
 
         Args:
             value_discretization_interval: Step of the grid of losses; both libraries must use the
@@ -316,7 +276,8 @@ class LossDistribution(Summarized):
 
         Returns:
             A ``dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution``, pessimistic,
-            with one law for both directions of a change.
+            with one law for both directions of a change; under zero-out one for removing one
+            user's data and one for adding it.
 
         Raises:
             InvalidParameter: If the interval is outside its domain, or dp_accounting is missing.
@@ -333,24 +294,8 @@ class LossDistribution(Summarized):
         True
         """
         interval = checked_interval(value_discretization_interval)
-        singles = [
-            replace(self, mechanisms=(mechanism,), times=(1,)) for mechanism in self.mechanisms
-        ]
-        pairs = [single._on_grid(interval) for single in singles]
-        return exported(list(zip(pairs, self.times, strict=True)))
-
-    def _on_grid(self, interval: float) -> DominatingPair:
-        """A pair that dominates one release, close for one and for many of them."""
-        (part,) = self._parts
-        pairs = []
-        for releases, delta in _EXPORTED_FOR:
-            several = replace(part, times=releases)
-            try:
-                eps = self.power(releases)._rough_epsilon(delta, silent)
-            except Undecided:  # so much is given away: what a large eps needs is not needed
-                eps = self._first_trial()
-            pairs.append(several.dominating(several.profiles(eps, gap=_EXPORT_GAP)))
-        return on_grid(pairs, interval)
+        singles = [LossDistribution.of(m, adjacency=self.adjacency) for m in self.mechanisms]
+        return exported([single._all.on_grid(interval) for single in singles], self.times)
 
     def summary(self) -> tuple[str, str]:
         """How many releases of what."""
@@ -360,34 +305,46 @@ class LossDistribution(Summarized):
         values = ", ".join(f"{mechanism.max_value:,}" for mechanism in self.mechanisms)
         return (
             f"{counts} release{plural}{several}, any change in each",
-            f"max_value {values}; dimension {self.mechanisms[0].dimension:,}",
+            f"max_value {values}; dimension {self.mechanisms[0].dimension:,}; {self.adjacency}",
         )
 
     @cached_property
     def _protocols(self) -> list[tuple[Protocol, Protocol]]:
         """Each mechanism in doubles, with at most and with at least its noise."""
         return [
-            (
-                Protocol(configuration(geometric(mechanism, noise="less"), noise="less")),
-                Protocol(configuration(geometric(mechanism, noise="more"), noise="more")),
-            )
+            (self._protocol(mechanism, "less"), self._protocol(mechanism, "more"))
             for mechanism in self.mechanisms
         ]
 
+    def _protocol(self, mechanism: Mechanism, noise: Literal["less", "more"]) -> Protocol:
+        config = configuration(geometric(mechanism, noise=noise), noise=noise)
+        return Protocol(config, adjacency=self.adjacency)
+
     @cached_property
-    def _parts(self) -> list[Releases]:
-        return [
-            Releases(less.view_pairs, more.view_pairs, times)
-            for (less, more), times in zip(self._protocols, self.times, strict=True)
-        ]
-
-    def _near(self, eps: float, gap: float, progress: Progress) -> Callable[[float], Enclosure]:
-        """Bounds of delta at any eps, which are close near this one."""
-        found = compose(self._parts, eps, gap=gap, progress=progress)
+    def _all(self) -> AllReleases:
+        directions = []
+        for chosen in zip(
+            *(less.one_release.directions for less, _ in self._protocols), strict=True
+        ):
+            views = [
+                [_part(protocol.view_pairs, direction) for protocol in both]
+                for both, direction in zip(self._protocols, chosen, strict=True)
+            ]
+            directions.append(
+                [
+                    Releases(less, more, times)
+                    for (less, more), times in zip(views, self.times, strict=True)
+                ]
+            )
+        # the eps of the central noise in a few releases, or of the square root of many
+        typical_eps = sum(
+            less.configuration.eps_central * min(times, 5 * math.sqrt(times))
+            for (less, _), times in zip(self._protocols, self.times, strict=True)
+        )
         exact = all(less.configuration.family.exact for less, _ in self._protocols)
+        return AllReleases(directions, exact, typical_eps)
 
-        def bounds(at: float) -> Enclosure:
-            upper = found.pair.delta(at)
-            return Enclosure(min(found.law.delta(at), upper) if exact else 0.0, upper)
 
-        return bounds
+def _part(views: ViewPairs, changes: Sequence[int]) -> ViewPairs:
+    """Only these changes."""
+    return views if len(changes) == views.pair_count else views.subset(np.array(changes))

@@ -35,19 +35,29 @@ def checked_interval(value: float) -> float:
     return interval
 
 
-def exported(pairs: Sequence[tuple[DominatingPair, int]]) -> PrivacyLossDistribution:
-    """All pairs together, each as many times as it says, composed by dp_accounting."""
+def exported(
+    mechanisms: Sequence[Sequence[DominatingPair]], times: Sequence[int]
+) -> PrivacyLossDistribution:
+    """All mechanisms together, each as many times as it says, composed by dp_accounting.
+
+    Each has one pair for all changes, or one for data that is removed and one for data that is
+    added.
+    """
+    from dp_accounting.pld import pld_pmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     out: PrivacyLossDistribution | None = None
-    for pair, times in pairs:
-        one = PrivacyLossDistribution.create_from_rounded_probability(
-            {pair.base + i: float(pair.mass[i]) for i in np.flatnonzero(pair.mass).tolist()},
-            infinity_mass=pair.infinite,
-            value_discretization_interval=pair.step,
-            pessimistic_estimate=True,
-        )
-        several = one.self_compose(times) if times > 1 else one
+    for pairs, count in zip(mechanisms, times, strict=True):
+        laws = [
+            pld_pmf.create_pmf(_masses(p), p.step, p.infinite, pessimistic_estimate=True)
+            for p in pairs
+        ]
+        one = PrivacyLossDistribution(*laws)
+        several = one.self_compose(count) if count > 1 else one
         out = several if out is None else out.compose(several)
     assert out is not None
     return out
+
+
+def _masses(pair: DominatingPair) -> dict[int, float]:
+    return {pair.base + i: float(pair.mass[i]) for i in np.flatnonzero(pair.mass).tolist()}

@@ -33,7 +33,7 @@ def loss_distribution(file: ParameterFile, times: int = 1) -> LossDistribution:
     >>> file = load(shipped_folder() / "files" / "5-1-1e-06-0.9.json")
     >>> loss_distribution(file, 30)
     <LossDistribution 30 releases, any change in each
-     max_value 5; dimension 1>
+     max_value 5; dimension 1; substitution>
     """
     instance("file", file, ParameterFile, "load(path) reads one")
     if file.certificate is None:

@@ -26,7 +26,6 @@ from accounting import (
     TooLarge,
     Undecided,
 )
-from accounting.base.progress import silent
 from accounting.model.question import Question
 from accounting.proof.prove import prove
 from paramsearch import ParameterFile, certify, load, loss_distribution, read, rescaled, uncertified
@@ -79,7 +78,7 @@ def test_releases_of_one_mechanism_agree_with_the_induction(releases: int, eps: 
     assert found.lower <= exact.upper
     assert whole.epsilon(exact.upper).upper <= 1.01 * eps
     # releases in any order with those of another mechanism are bounded by a product of pairs
-    pair = whole._near(eps, 1e-4, silent)
+    pair = whole._all.near(eps, gap=1e-4)
     nearer = prove(FILE.mechanism(), Question(eps=0.98 * eps, releases=releases), tier="fast")
     assert found.upper <= pair(eps).upper <= nearer.enclosure.upper
 
@@ -162,6 +161,31 @@ def test_the_noise_is_that_of_the_honest_users() -> None:
     assert found[0.9].upper <= 1.001 * found[1.0].upper
 
 
+def test_under_zero_out_all_inputs_vanish_or_all_appear() -> None:
+    """Against the induction, which has the same two directions; and substitution covers it."""
+    mechanism, eps = load(EXAMPLES / "same_change_3_2_1e-6.json").mechanism(), 1.0
+    for releases in (1, 2):
+        question = Question(eps=eps, releases=releases, adjacency="zero-out")
+        exact = prove(mechanism, question, tier="fast", gap=1e-3).enclosure
+        whole = LossDistribution.of(mechanism, releases, adjacency="zero-out")
+        found = whole.delta(eps)
+        assert exact.lower <= found.upper <= 1.02 * exact.upper
+        assert found.lower <= exact.upper
+        every = LossDistribution.of(mechanism, releases).delta(eps)
+        assert found.lower <= every.upper
+        assert exact.lower <= every.upper
+        # a law for data that is removed, and one for data that is added
+        exported = whole.to_dp_accounting()
+        assert not exported._symmetric
+        assert exact.lower <= exported.get_delta_for_epsilon(eps)
+    strong = LossDistribution.of(STRONG.mechanism(), 5, adjacency="zero-out")
+    both = whole.compose(strong)
+    assert both.adjacency == "zero-out"
+    bounds = both.epsilon(1e-6)
+    assert bounds.lower <= bounds.upper <= 1.05 * bounds.lower
+    assert both.to_dp_accounting().get_epsilon_for_delta(1e-6) >= bounds.lower
+
+
 # --- with dp_accounting
 
 
@@ -221,10 +245,11 @@ def test_dimensions_and_adjacencies_are_not_mixed() -> None:
     )
     with pytest.raises(InvalidParameter, match="dimensions 1 and 7 are mixed"):
         ours.compose(vectors)
-    other = loss_distribution(FILE)
-    object.__setattr__(other, "adjacency", "another")
-    with pytest.raises(InvalidParameter, match="adjacencies substitution and another are mixed"):
+    other = LossDistribution.of(FILE.mechanism(), adjacency="zero-out")
+    with pytest.raises(InvalidParameter, match="adjacencies substitution and zero-out are mixed"):
         ours.compose(other)
+    with pytest.raises(InvalidParameter, match="adjacency = 'add'"):
+        LossDistribution.of(FILE.mechanism(), adjacency="add")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("times", [0, -1, 1.5, "3", 10_001])
