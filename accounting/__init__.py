@@ -12,7 +12,7 @@ error are inside.  The proofs are beside the code.
 
 ==============  ==================================================================================
 ``model``       what the protocol is: families, noise laws, configurations, changes of an input
-``reference``   the definition, enumerated (reference.md): slow, short, and the place to begin
+``reference``   the definition, enumerated (reference/README.md): slow, short; begin here
 ``protocol``    delta, eps and privacy profiles of a configuration, for people who ask
 ``evaluator``   the first proof: floating point with a proven error budget (exact_view.md,
                 discretisation.md, floating_point.md, covered_pairs.md)

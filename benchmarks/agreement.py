@@ -4,7 +4,7 @@ Random small mechanisms of many kinds are enumerated by ``accounting.reference``
 proofs, which share no code with it or with each other, must give bounds that overlap with it and
 with each other.  Then the three answers for some named examples, side by side.
 
-    python benchmarks/agreement.py [--each 120] [--seed 0] [--kinds vectors ...] [--no-examples]
+    python benchmarks/agreement.py [--each 100] [--seed 0] [--kinds vectors ...] [--no-examples]
 
 Exit code 1 if any two answers contradict each other.
 """
@@ -183,6 +183,10 @@ def releases(
     return Case(made, question(rng, times, same_change=same_change))
 
 
+def zero_out(case: Case) -> Case:
+    return replace(case, question=replace(case.question, adjacency="zero-out"))
+
+
 KINDS: dict[str, Callable[[random.Random], Case]] = {
     "numbers to 1": lambda rng: plain(rng, 1),
     "numbers to 2": lambda rng: plain(rng, 2),
@@ -203,6 +207,9 @@ KINDS: dict[str, Callable[[random.Random], Case]] = {
     "2 releases to 2": lambda rng: releases(rng, 2, 2),
     "2 releases, same change": lambda rng: releases(rng, 2, 2, same_change=True),
     "2 releases of vectors": lambda rng: releases(rng, 1, 2, 2),
+    "zero-out": lambda rng: zero_out(plain(rng, 2)),
+    "zero-out, vectors": lambda rng: zero_out(vectors(rng, 1)),
+    "zero-out, 2 releases": lambda rng: zero_out(releases(rng, 2, 2)),
     "3 releases to 1": lambda rng: releases(rng, 1, 3),
 }
 
@@ -269,7 +276,7 @@ def show_kind(kind: str, seeds: range) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--each", type=int, default=120, help="mechanisms of every kind")
+    parser.add_argument("--each", type=int, default=100, help="mechanisms of every kind")
     parser.add_argument("--seed", type=int, default=0, help="of the first mechanism")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--no-examples", action="store_true")

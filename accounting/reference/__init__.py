@@ -1,1 +1,1 @@
-"""The third proof: the definition itself, enumerated (reference.md)."""
+"""The third proof: the definition itself, enumerated (README.md)."""

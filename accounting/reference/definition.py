@@ -10,7 +10,7 @@ P the law of u before the change and Q the law after it,
 
     delta(eps) = sum over all u of max(P(u) - e^eps Q(u), 0).
 
-This sum is taken here, outcome by outcome.  reference.md says what truncation and rounding add.
+This sum is taken here, outcome by outcome.  README.md says what truncation and rounding add.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from accounting.base.arrays import IntArray
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.model.change import Change
@@ -35,7 +36,9 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 Coordinate = tuple[int, int]
 """The value of one coordinate before and after a change."""
 _CHUNK = 1 << 20
-"""Most outcomes of several releases that are in memory at once."""
+"""Outcomes that are made at once, where not all are kept."""
+_MOST_MERGED = 8
+"""Most outcomes that are made, for every one that may be kept."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +106,17 @@ class View:
 
     def _add(self, key: int, masses: Numbers, most: int) -> None:
         """One more independent noise; equal counts become one outcome."""
-        check_size(len(self.keys) * len(masses), most)
-        keys = np.add.outer(key * np.arange(len(masses)), self.keys).ravel()
-        mass = np.multiply.outer(masses, self.mass).ravel()
-        order = np.argsort(keys, kind="stable")
-        keys, mass = keys[order], mass[order]
-        first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
-        self.keys, self.mass = keys[first], np.add.reduceat(mass, first)
-        self.summands += int(np.diff(first, append=len(keys)).max())
+        total, held = len(self.keys) * len(masses), 0
+        check_size(total, _MOST_MERGED * most)
+        found = []
+        for copies in np.array_split(np.arange(len(masses)), min(len(masses), 1 + total // _CHUNK)):
+            check_time()
+            keys = np.add.outer(key * copies, self.keys).ravel()
+            found.append(_merged(keys, np.multiply.outer(masses[copies], self.mass).ravel()))
+            check_size(held := held + len(found[-1][0]), most)
+        keys, mass = (np.concatenate(parts) for parts in list(zip(*found, strict=True))[:2])
+        self.keys, self.mass, summands = _merged(keys, mass)
+        self.summands += summands + max(few for _, _, few in found)
 
     def pair(self, before: int, after: int) -> Pair:
         """The laws of the counts if the user's input is ``before``, and if it is ``after``.
@@ -126,6 +132,15 @@ class View:
         none = 0 * self.copies[:1]
         g = np.concatenate([none, self.copies, none])[1 + more : 1 + more + len(self.copies)]
         return Pair(self.copies, g, self.mass, q)
+
+
+def _merged(keys: IntArray, mass: Numbers) -> tuple[IntArray, Numbers, int]:
+    """Every key once, with the sum of its masses, and the most summands of one."""
+    order = np.argsort(keys, kind="stable")
+    keys, mass = keys[order], mass[order]
+    first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+    summands = int(np.diff(first, append=len(keys)).max())
+    return keys[first], np.add.reduceat(mass, first), summands
 
 
 def _sent_by_one(
@@ -176,7 +191,7 @@ class Releases:
     Args:
         view: One coordinate of one release.
         changes: What the user may change in each release.
-        huge: Ratios of probabilities beyond this are cut off (reference.md, Lemma 4).
+        huge: Ratios of probabilities beyond this are cut off (README.md, Lemma 4).
     """
 
     def __init__(self, view: View, changes: Sequence[Change], huge: Number) -> None:

@@ -1,6 +1,6 @@
 """Bounds of delta from the definition: how much to enumerate, and how far the sum may be off.
 
-Lemmas are those of reference.md.
+Lemmas are those of README.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DOUBLE = 53
 _GUARD_BITS = 96
 """Bits beyond those of the accuracy that is asked for, where doubles are not accurate enough."""
 _MOST_HELD = {"doubles": 1 << 24, "mpmath": 1 << 21}
-"""Most outcomes in memory, which take half a gigabyte."""
+"""Most outcomes in memory, which take about a gigabyte."""
 _MOST_TERMS = {"doubles": 1 << 33, "mpmath": 1 << 23}
 """Most terms of all sums together, which take about a minute."""
 _SEARCHED = 64
@@ -226,7 +226,7 @@ class Enumeration:
         tables = 2 + sum(map(len, mechanism.atoms.values()))
         tail = real(accuracy) / (2 * self._coordinates * tables * (1 + self._x))
         noises = noise_masses(mechanism, tail, bits)
-        self._lost = self._coordinates * sum(real(noise.lost) for noise in noises)
+        self._lost = 1.01 * self._coordinates * sum(real(noise.lost) for noise in noises)
         masses = [(noise.atom, self._numbers([f.a for f in noise.masses])) for noise in noises]
         masses.sort(key=lambda noise: len(noise[0]))  # those that share most messages first
         self._view = View(mechanism.max_value, masses, most=_MOST_HELD[self._kind])

@@ -39,6 +39,17 @@ def _exact(noise: Noise) -> ExactNoise:
     return ExactNoise(r=Fraction(noise[0]), p=Fraction(noise[1]))
 
 
+def random_mechanism(rng: random.Random, *, double: bool, quiet: bool) -> Mechanism:
+    """With ``quiet`` the noise is small enough to enumerate three releases."""
+
+    def noise() -> Noise:
+        r = rng.uniform(0.3, 1) if rng.random() < 0.3 else rng.uniform(1, 5)
+        return round(r, 3), round(rng.uniform(0.1, 0.45) if quiet else rng.uniform(0.5, 0.8), 3)
+
+    units, two = [noise()], noise() if double else None
+    return small_mechanism(units, two, eps_central=round(rng.uniform(0.8, 2.5), 3))
+
+
 @dataclass(frozen=True)
 class Small:
     """A configuration with max_value 1 or 2, and delta(eps) over all ordered pairs."""

@@ -17,7 +17,7 @@ from accounting.notary.dropouts.merged_outcomes import MergedOutcomes
 from accounting.notary.factors import Groups
 from accounting.notary.tables import NoiseTable
 
-_LARGEST_TABLE = 5 << 19
+_LARGEST_TABLE = 1 << 20
 """Most entries of a table in two dimensions where the noise of {-1, +1} allows to do without."""
 _LARGEST_ALONE = 1 << 26
 """Most entries of it where {-1, +1} has no noise (512 MiB)."""

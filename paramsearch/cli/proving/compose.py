@@ -16,6 +16,7 @@ import typer
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import gap_width, not_negative, positive, probability
+from accounting.model.change import SUBSTITUTION
 from accounting.model.proof_types import MOST_RELEASES
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
@@ -73,8 +74,8 @@ def compose(
     people: bounds from both sides.
 
     A.json:30 counts thirty releases, each one run of the protocol, whatever number the file was
-    made for. One user's input may change in any way in each, chosen adaptively, and the releases
-    may come in any order.
+    made for. One user's input may change in any way in each (under zero-out, be present or absent
+    in all), chosen adaptively, and the releases may come in any order.
     """
     from accounting.base.deadline import until
 
@@ -241,8 +242,12 @@ def _facts(
     total = sum(part.times for part in parts)
     listed = ", ".join(f"{part.times:,} of {part.path}" for part in parts)
     yield "releases", f"{total:,}, each one run of the protocol: {listed}"
-    yield "covered", "any change of one user's input in each, chosen adaptively, in any order"
-    yield "adjacency", parts[0].file.problem.adjacency
+    adjacency = parts[0].file.problem.adjacency
+    if adjacency == SUBSTITUTION:
+        yield "covered", "any change of one user's input in each, chosen adaptively, in any order"
+    else:
+        yield "covered", "all inputs of one user present or absent, chosen adaptively, in any order"
+    yield "adjacency", adjacency
     for part in parts:
         honest = part.file.problem.honest
         if honest < 1:

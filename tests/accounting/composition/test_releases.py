@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from places import EXAMPLES, SHIPPED
-from small_claims import small_mechanism
+from small_claims import random_mechanism
 from typer.testing import CliRunner
 
 from accounting import (
@@ -45,54 +44,38 @@ from paramsearch.report import page as report
 from paramsearch.report.sections import AuditedFile
 
 
-@dataclass(frozen=True)
-class Small:
-    """A mechanism that is small enough to enumerate several releases of it."""
-
-    mechanism: Mechanism
-
-    @staticmethod
-    def draw(rng: random.Random, *, double: bool, quiet: bool) -> Small:
-        """With ``quiet`` the noise is small enough to enumerate three releases."""
-
-        def noise() -> tuple[float, float]:
-            r = rng.uniform(0.3, 1) if rng.random() < 0.3 else rng.uniform(1, 5)
-            return round(r, 3), round(rng.uniform(0.1, 0.45) if quiet else rng.uniform(0.5, 0.8), 3)
-
-        units, two = [noise()], noise() if double else None
-        return Small(small_mechanism(units, two, eps_central=round(rng.uniform(0.8, 2.5), 3)))
-
-    def truth(self, eps: float, releases: int) -> Enclosure:
-        return Reference(self.mechanism, releases).enclose(eps, gap=1e-2).enclosure
-
-    def bounds(self, eps: float, releases: int) -> tuple[Enclosure, Enclosure]:
-        """By the notary (with adaptive lower bounds), and by the fast evaluators."""
-        ball = Notary(self.mechanism, releases).enclose(eps, gap=1e-3, claim=None).enclosure
-        config = configuration(self.mechanism, noise="less")
-        assert config == configuration(self.mechanism, noise="more")  # the doubles it was made of
-        return ball, Protocol(config, releases).delta(eps, gap=1e-3).enclosure
+def truth(mechanism: Mechanism, eps: float, releases: int) -> Enclosure:
+    return Reference(mechanism, releases).enclose(eps, gap=1e-2).enclosure
 
 
-def check(small: Small, eps: float, releases: int, rng: random.Random) -> None:
-    truth = small.truth(eps, releases)
-    found = small.bounds(eps, releases)
+def bounds(mechanism: Mechanism, eps: float, releases: int) -> tuple[Enclosure, Enclosure]:
+    """By the notary (with adaptive lower bounds), and by the fast evaluators."""
+    ball = Notary(mechanism, releases).enclose(eps, gap=1e-3, claim=None).enclosure
+    config = configuration(mechanism, noise="less")
+    assert config == configuration(mechanism, noise="more")  # the doubles it was made of
+    return ball, Protocol(config, releases).delta(eps, gap=1e-3).enclosure
+
+
+def check(mechanism: Mechanism, eps: float, releases: int, rng: random.Random) -> None:
+    exact = truth(mechanism, eps, releases)
+    found = bounds(mechanism, eps, releases)
     # within 1 % in eps of the worst sequence, which is adaptive, unless delta is flat there
-    near = max(small.truth(0.99 * eps, releases).upper, 1.002 * truth.upper)
+    near = max(truth(mechanism, 0.99 * eps, releases).upper, 1.002 * exact.upper)
     for enclosure in found:
-        assert enclosure.lower <= truth.upper
-        assert truth.lower <= enclosure.upper <= near
-    changes = small.mechanism.changes()
+        assert enclosure.lower <= exact.upper
+        assert exact.lower <= enclosure.upper <= near
+    changes = mechanism.changes("substitution")
     for _ in range(5):
         sequence = [rng.choice(changes) for _ in range(releases)]
-        fixed = Reference(small.mechanism).of_sequence(sequence, eps)
+        fixed = Reference(mechanism).of_sequence(sequence, eps)
         assert fixed.lower <= min(enclosure.upper for enclosure in found)
 
 
 def many(rng: random.Random, count: int) -> None:
     for _ in range(count):
         releases, double = rng.choice([(1, True), (2, True), (1, False), (2, False), (3, False)])
-        small = Small.draw(rng, double=double, quiet=double or releases == 3)
-        check(small, rng.uniform(0.3, 2.5), releases, rng)
+        mechanism = random_mechanism(rng, double=double, quiet=double or releases == 3)
+        check(mechanism, rng.uniform(0.3, 2.5), releases, rng)
 
 
 @pytest.mark.parametrize("seed", range(4))

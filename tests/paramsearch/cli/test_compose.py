@@ -122,6 +122,21 @@ def test_numbers_and_vectors_are_not_mixed(tmp_path: Path) -> None:
     assert f"{FILE} is for dimension 1 and {path} for dimension 7" in error["message"]
 
 
+def test_adjacencies_are_not_mixed(tmp_path: Path) -> None:
+    path = tmp_path / "zero-out.json"
+    save(certify(uncertified(proposal(), adjacency="zero-out")), path)
+    failed = run("compose", FILE, path, "--delta", "1e-6", "--json")
+    assert failed.returncode == ExitCode.BAD_INPUT
+    error = json.loads(failed.stdout)["error"]
+    assert error["kind"] == "InvalidParameter"
+    said = f"{FILE} is for adjacency substitution and {path} for adjacency zero-out"
+    assert said in error["message"]
+    done = run("compose", f"{path}:2", "--eps", "1.5")
+    assert done.returncode == ExitCode.DONE
+    assert "all inputs of one user present or absent, chosen adaptively" in done.stdout
+    assert "zero-out" in done.stdout
+
+
 def test_too_many_releases_are_refused_at_once() -> None:
     failed = run("compose", f"{FILE}:9000", f"{STRONG}:1001", "--delta", "1e-6")
     assert failed.returncode == ExitCode.BAD_INPUT
