@@ -124,7 +124,7 @@ def test_numbers_and_vectors_are_not_mixed(tmp_path: Path) -> None:
 
 def test_adjacencies_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "zero-out.json"
-    save(certify(uncertified(proposal(), adjacency="zero-out")), path)
+    save(certify(uncertified(proposal(adjacency="zero-out"))), path)
     failed = run("compose", FILE, path, "--delta", "1e-6", "--json")
     assert failed.returncode == ExitCode.BAD_INPUT
     error = json.loads(failed.stdout)["error"]
