@@ -19,6 +19,7 @@ error are inside.  The proofs are beside the code.
 ``notary``      the second proof: ball arithmetic (notary.md); shares no code with the first
 ``proof``       which proof covers which change, and what is said when both are done
 ``composition`` several releases: profiles, dominating pairs, any sequence of changes (releases.md)
+                ``loss_distribution``, beside the rooms: of several mechanisms together
 ``estimator``   fast numbers without a side, and gradients: for a search, never for a certificate
 ``baselines``   the mechanisms that the protocol is compared with
 ``base``        arrays, validation, errors, enclosures, balls, threads, deadlines

@@ -11,6 +11,7 @@ from accounting.evaluator.hockey_stick import CompositionBound as CompositionBou
 from accounting.evaluator.hockey_stick import LinearQueries as LinearQueries
 from accounting.evaluator.hockey_stick import composition_bound as composition_bound
 from accounting.evaluator.hockey_stick import product_divergence as product_divergence
+from accounting.loss_distribution import LossDistribution as LossDistribution
 from accounting.model.change import Change as Change
 from accounting.model.configuration import Configuration as Configuration
 from accounting.model.configuration import Proposal as Proposal

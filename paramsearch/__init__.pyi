@@ -3,6 +3,7 @@ from accounting.base.errors import Violated as Violated
 from paramsearch.certification.audit import Audit as Audit
 from paramsearch.certification.audit import audit as audit
 from paramsearch.certification.certify import certify as certify
+from paramsearch.certification.loss_distribution import loss_distribution as loss_distribution
 from paramsearch.comparison import Comparison as Comparison
 from paramsearch.comparison import ComparisonRow as ComparisonRow
 from paramsearch.comparison import compare as compare

@@ -16,7 +16,7 @@ from accounting.base.progress import when_compiling
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
 from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
-from paramsearch.cli.proving import audit, certify, profile, rescale, schema, sign
+from paramsearch.cli.proving import audit, certify, compose, profile, rescale, schema, sign
 from paramsearch.cli.running import analyze, randomize, simulate
 from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
 from paramsearch.cli.tables import audit_table, explore, lookup, table
@@ -26,6 +26,7 @@ _LONGEST_LINE = 500
 _COMMANDS = (
     profile.profile,
     audit.audit,
+    compose.compose,
     certify.certify,
     generate.generate,
     generate_real.generate_real,
