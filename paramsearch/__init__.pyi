@@ -26,7 +26,7 @@ from paramsearch.parameters.parameter_file import load as load
 from paramsearch.parameters.parameter_file import save as save
 from paramsearch.request import Request as Request
 from paramsearch.tables.lookup import Found as Found
-from paramsearch.tables.lookup import Query as Query
 from paramsearch.tables.lookup import Table as Table
+from paramsearch.tables.query import Query as Query
 
 __version__: str

@@ -56,7 +56,8 @@ def lookup(
     serves zero-out. Files are for one release.
     """
     from paramsearch.parameters.parameter_file import save
-    from paramsearch.tables.lookup import Query, Table
+    from paramsearch.tables.lookup import Table
+    from paramsearch.tables.query import Query
 
     query = Query(
         n=n,
