@@ -104,7 +104,8 @@ class Grid(BaseModel):
         """Check every value in a problem before any is solved."""
         for fraction in self.central_fraction:
             central_by_fraction(fraction, 1.0)
-        first = self.cells[0]
+        first = Cell(self.max_value[0], self.eps[0], self.delta[0], self.central_fraction[0])
+        first = replace(first, adjacency=self.adjacency)
         for name in ("eps", "delta", "max_value"):
             for value in getattr(self, name):
                 self.request(replace(first, **{name: value}))
