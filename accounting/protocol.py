@@ -16,9 +16,9 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.enclosure import Enclosure, monotone
-from accounting.base.errors import InvalidParameter, TooLarge, Undecided
+from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width, not_negative, probability, whole
+from accounting.base.validation import gap_width, not_negative, probability
 from accounting.composition.any_sequence import OneRelease, sequence_bounds
 from accounting.composition.eps_search import eps_around
 from accounting.evaluator.build_view_pairs import (
@@ -37,7 +37,6 @@ from accounting.model.change import (
     Change,
     EveryChange,
     Repeated,
-    check_adjacency,
     directions,
     every_change,
     touched_coordinates,
@@ -47,7 +46,8 @@ from accounting.model.delta import Delta
 from accounting.model.family import UNIT
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
-from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES
+from accounting.model.proof_types import LARGEST_VALUE
+from accounting.model.question import Question
 
 _AT_ONCE = 1 << 17
 """Largest number of changes that are evaluated at once; more, in blocks."""
@@ -106,15 +106,22 @@ class Protocol:
     adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
-        check_adjacency(self.adjacency)
-        object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
-        if self.any_sequence:
-            whole("releases", self.releases, least=1, most=MOST_RELEASES)
+        object.__setattr__(self, "releases", self._question.releases)
+
+    @property
+    def _question(self) -> Question:
+        """Refuses what is outside its domain."""
+        return Question(
+            eps=0.0,
+            releases=self.releases,
+            same_change=self.same_change,
+            adjacency=self.adjacency,
+        )
 
     @property
     def any_sequence(self) -> bool:
         """Whether one user's inputs may change differently from release to release."""
-        return self.releases > 1 and not self.same_change
+        return self._question.any_sequence
 
     @cached_property
     def view_pairs(self) -> ViewPairs:
@@ -259,12 +266,7 @@ class Protocol:
             InvalidParameter: If no user can make this change, or the changes in several releases
                 may differ.
         """
-        if self.any_sequence:
-            raise InvalidParameter(
-                f"{change} is one change, and {self.releases} releases may have different ones: "
-                "ask with same_change=True"
-            )
-        change.check_within_a_coordinate(self.configuration.max_value, self.adjacency)
+        self._question.check_about(change, self.configuration.max_value)
         part = self.pairs_of(np.array([[change.before, change.after]]))
         eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
         return self._of_pairs(part, [change], eps, accuracy, silent)

@@ -30,6 +30,7 @@ KNOWS = {
         "accounting.base",
         "accounting.model",
         "paramsearch.files",
+        "paramsearch.refusals",
     },
     "paramsearch.deploy": {"accounting.base", "accounting.model", "paramsearch.parameters"},
     "paramsearch.certification": {"accounting", "paramsearch.parameters"},

@@ -181,11 +181,13 @@ def _bounds(
     return SequenceBounds(lower, max(upper, lower), witness, settled, founders)
 
 
-def rough_upper(changes: OneRelease, eps: float, releases: int) -> float:
-    """An upper bound from the coarsest grid alone, for a search."""
-    return max(
-        _upper(_rough_kinds(changes, direction, eps, releases), eps, releases, _COARSEST)
-        for direction in changes.directions
+def rough_uppers(changes: OneRelease, eps: float, releases: int) -> FloatArray:
+    """An upper bound for every direction, from the coarsest grid alone, for a search."""
+    return np.array(
+        [
+            _upper(_rough_kinds(changes, direction, eps, releases), eps, releases, _COARSEST)
+            for direction in changes.directions
+        ]
     )
 
 

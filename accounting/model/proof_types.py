@@ -16,6 +16,7 @@ AuditTier = Literal[Tier, "reference"]
 
 BALL = "ball"
 BALL_2D = "ball, central noise as a two-dimensional table of doubles with error bounds"
+BALL_COUPLED = "ball, central noises coupled"
 DISJOINT = "disjoint supports"
 FAST = "fast"
 COMPARISON = "comparison"

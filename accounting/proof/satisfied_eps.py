@@ -22,8 +22,6 @@ from accounting.proof.thinned_proof import ThinnedBounds
 
 _LARGEST_EPS = 500.0
 """Largest eps that is tried, as in ``Protocol.epsilon``: a larger one hardly protects."""
-_FEW = 5
-"""Largest max_value at which the notary bounds all changes of a fraction of the users."""
 _RISES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.01, 0.03)
 """How much more than the eps of the worst change is tried for all changes, relative to it."""
 _GAP = 1e-3
@@ -91,7 +89,8 @@ def _of_a_fraction(
     if question.any_sequence or question.releases > 1:
         return _bisected(notary, delta, None, progress)
     every = _bounds_of_all(mechanism, notary, question, progress)
-    found = _bisected(notary, delta, [every(1.0)[1]], progress)
+    worst = every(1.0)[1]
+    found, known = _bisected(notary, delta, [worst], progress), {worst}
     if found is None:
         return None
     for more in _RISES:
@@ -99,9 +98,11 @@ def _of_a_fraction(
         upper, worst = every(eps)
         if upper <= delta:
             return Enclosure(found.lower, eps)
-        other = _bisected(notary, delta, [worst], progress)  # another change may be worse
-        if other is not None and other.upper > eps:
-            found = other
+        if worst not in known:  # another change may be worse
+            other = _bisected(notary, delta, [worst], progress)
+            known.add(worst)
+            if other is not None and other.lower > found.lower:
+                found = other
     return None
 
 
@@ -121,25 +122,24 @@ def _bounds_of_all(
         found = notary.enclose(eps, gap=LOOSE, claim=question.claim, progress=progress)
         return found.enclosure.upper, found.worst_change
 
-    return slow if mechanism.central.share() >= 1 or mechanism.max_value <= _FEW else fast
+    return slow if mechanism.central.share() >= 1 else fast
 
 
 def _bisected(
     notary: Notary, delta: float, changes: list[Change] | None, progress: Progress
 ) -> Enclosure | None:
     """The eps of these changes alone, by default of all."""
-    low, high = 0.0, math.inf
+    low, high, next_try = 0.0, math.inf, 1.0
     while high - low > _GAP * max(1.0, low):
-        eps = (low + high) / 2 if high < math.inf else 2 * low + 1
+        eps = (low + high) / 2 if high < math.inf else next_try
         if eps > _LARGEST_EPS:
             return None
         found = notary.enclose(eps, gap=LOOSE, claim=delta, changes=changes, progress=progress)
         if found.enclosure.upper <= delta:
             high = eps
-        elif found.enclosure.lower > delta or high == math.inf:
+        elif found.enclosure.lower > delta:
             low = eps
-        else:
+        elif high < math.inf:  # as close as the bounds allow
             break
-    if high == math.inf:
-        return None
+        next_try = 2 * eps + 1
     return Enclosure(low, high)

@@ -87,7 +87,7 @@ Adjacencies = Annotated[
     list[AdjacencyName] | None,
     typer.Option(
         help="substitution: one user's input becomes any other; zero-out: it becomes 0, or appears "
-        "in the place of 0. Given twice, both are shown side by side. [substitution]"
+        "in the place of 0. Given twice, both are shown side by side; by default substitution."
     ),
 ]
 OtherAdjacency = Annotated[

@@ -169,18 +169,14 @@ class MergedOutcomes:
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(p > 0, np.log(p) - np.log(q), -np.inf) / step
-        order = np.argsort(ratio, kind="stable")[::-1]
-        rare = int(np.searchsorted(np.cumsum(p[order]), clip))
-        top = ratio[order[min(rare, len(order) - 1)]] if len(order) else lowest
-        top = max(lowest, math.ceil(top) if math.isfinite(top) else lowest)
         kept = ratio > lowest - 1
-        label = np.clip(np.rint(np.minimum(ratio[kept], top)), lowest, top).astype(np.int64)
-        TooFine.check(top - lowest + 1)
+        bottom, top = _ends(ratio[kept], p[kept], clip, lowest)
+        TooFine.check(top - bottom + 1)
+        label = np.rint(np.clip(ratio[kept], bottom, top)).astype(np.int64) - bottom
         sums = [
-            np.bincount(label - lowest, weights=part[kept], minlength=1)
-            for part in (p, p_error, q, q_error)
+            np.bincount(label, weights=part[kept], minlength=1) for part in (p, p_error, q, q_error)
         ]
-        count = np.bincount(label - lowest, minlength=1)
+        count = np.bincount(label, minlength=1)
         spread = 1.001 * (1 + sum_error(int(count.max())))
         groups = []
         for i in np.flatnonzero(count).tolist():
@@ -190,9 +186,22 @@ class MergedOutcomes:
                 Group(
                     p=arb(mass, spread * (error + extra * mass)),
                     q=arb(other, spread * (other_error + extra * other)),
-                    low=lowest + i,
-                    high=lowest + i + 1,
+                    low=bottom + i,
+                    high=bottom + i + 1,
                 )
             )
         none = arb(0)
-        return Groups(tuple(groups), lowest, top, certain=certain, rest=none, unknown=self.lost)
+        return Groups(tuple(groups), bottom, top, certain=certain, rest=none, unknown=self.lost)
+
+
+def _ends(ratio: FloatArray, mass: FloatArray, clip: float, lowest: int) -> tuple[int, int]:
+    """The lowest and the highest label: beyond them lies a mass of about ``clip``."""
+    order = np.argsort(ratio, kind="stable")
+    finite = order[np.isfinite(ratio[order])]
+    if not len(finite):
+        return lowest, lowest
+    total = np.cumsum(mass[finite])
+    first = min(int(np.searchsorted(total, clip)), len(finite) - 1)
+    last = int(np.searchsorted(total, total[-1] - clip))
+    bottom = max(lowest, math.floor(ratio[finite[first]]))
+    return bottom, max(bottom, math.ceil(ratio[finite[min(last, len(finite) - 1)]]))

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from accounting.base.arrays import FloatArray
+from accounting.base.deadline import OutOfTime, check_time, until
 from accounting.base.errors import AccountingError
-from accounting.composition.any_sequence import rough_upper
+from accounting.composition.any_sequence import rough_uppers
 from accounting.protocol import Protocol
 from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling
 from paramsearch.search.noise.noise_model import NoiseModel
@@ -33,57 +36,72 @@ _SCALING = MeanScaling(
 
 
 class _SequenceBound:
-    """log(bound / delta) for arbitrary sequences, as a function of the noise."""
+    """log(bound / delta) for arbitrary sequences of every direction, as a function of the noise."""
 
     def __init__(self, model: NoiseModel) -> None:
         self.model = model
         self.seconds = 0.0
         """Time that the latest evaluation took."""
 
-    def excess(self, x: FloatArray) -> float:
+    def each(self, x: FloatArray) -> FloatArray:
+        check_time()
         begun, problem = time.monotonic(), self.model.target.problem
         protocol = Protocol(self.model.configuration(x), adjacency=problem.adjacency)
-        bound = rough_upper(protocol.one_release, problem.eps, problem.releases)
+        bounds = rough_uppers(protocol.one_release, problem.eps, problem.releases)
         self.seconds = time.monotonic() - begun
-        return math.log(bound) - math.log(problem.delta)
+        return np.asarray(np.log(bounds) - math.log(problem.delta))
+
+    def excess(self, x: FloatArray) -> float:
+        return float(self.each(x).max())
 
     def scaled(self, x: FloatArray, slope: float) -> FloatArray:
         """All means scaled so that the bound approximately meets delta."""
         found = _SCALING.run(x, self.excess, slope)
         return _SCALING.extrapolated(found) if found.close else found.x
 
-    def gradient(self, x: FloatArray) -> FloatArray:
-        here = self.excess(x)
-        gradient = np.empty_like(x)
+    def gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The excess of every direction, and its gradient."""
+        here = self.each(x)
+        gradient = np.empty((len(here), *x.shape))
         for place in np.ndindex(*x.shape):
             moved = x.copy()
             moved[place] += _DIFFERENCE
-            gradient[place] = (self.excess(moved) - here) / _DIFFERENCE
-        return gradient
+            gradient[:, *place] = (self.each(moved) - here) / _DIFFERENCE
+        return here, gradient
 
 
 def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float) -> FloatArray:
     """Noise with fewer messages that approximately meets delta for arbitrary sequences.
 
-    No step begins that is expected to end after the ``deadline``.
+    No step begins that is expected to end after the ``deadline``; one that does all the same is
+    taken back.
     """
+    with until(deadline), suppress(OutOfTime):
+        for better in _descent(model, x, deadline):
+            x = better
+    return x
+
+
+def _descent(model: NoiseModel, x: FloatArray, deadline: float) -> Iterator[FloatArray]:
+    """The noise after each step."""
     bound, radius = _SequenceBound(model), _LARGEST_RADIUS
     x = bound.scaled(x, TYPICAL_SLOPE)
+    yield x
     messages = model.messages(x)
     for _ in range(_MOST_STEPS):
         if time.monotonic() + bound.seconds * (x.size + 4) > deadline:
             break
         try:
-            gradient = bound.gradient(x)
+            excess, gradient = bound.gradient(x)
         except AccountingError:
             break
-        slope = max(-float(gradient[0].sum()), SMALLEST_SLOPE)
+        slope = max(-float(gradient[excess.argmax(), 0].sum()), SMALLEST_SLOPE)
         cost = np.concatenate([model.size * np.exp(x[0]), np.zeros(x.shape[1])])
         program = QuadraticProgram(
             cost=cost,
             curvature=cost + 0.05 * cost.mean(),
-            gradient=gradient.reshape(1, -1),
-            slack=np.zeros(1),
+            gradient=gradient.reshape(len(excess), -1),
+            slack=excess.max() - excess,
         )
         gain = 0.0
         while radius > _SMALLEST_RADIUS and gain <= 0:
@@ -93,6 +111,6 @@ def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float
             radius = min(_LARGEST_RADIUS, 1.5 * radius) if gain > 0 else radius / 2.5
         if gain > 0:
             x, messages = moved, model.messages(moved)
+            yield x
         if gain < _SMALLEST_GAIN:
             break
-    return x

@@ -225,3 +225,31 @@ def test_ours_on_the_rent_experiment() -> None:
     assert len(file.alphabet) <= 256
     assert file.cost.noise_messages <= 100_000
     assert certified_noise(problem, file).bits / value_bits(problem) - 1 <= 0.0015
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.5, 1.5])
+@pytest.mark.parametrize(("n", "f"), [(5, Fraction(1, 3)), (14, Fraction(2, 5))])
+def test_rappor_under_zero_out_by_enumeration(n: int, f: Fraction, eps: float) -> None:
+    """The count at the one position that a value takes or leaves."""
+    one = [Fraction(0)] * (n + 1)
+    for k, mass in enumerate(binomial(n - 1, f)):
+        one[k] += f * mass
+        one[k + 1] += (1 - f) * mass
+    none = binomial(n, f)
+    scale = Fraction(math.exp(eps))
+    truth = max(
+        sum(max(Fraction(0), p - scale * q) for p, q in zip(*laws, strict=True))
+        for laws in ((one, none), (none, one))
+    )
+    assert abs(rappor.single_divergence(n, float(f), eps) - float(truth)) <= 1e-12
+
+
+def test_no_baseline_needs_more_noise_under_zero_out() -> None:
+    for top, dimension in ((1, 1), (4, 1), (1, 50), (3, 5)):
+        problem = {"n": 5000, "eps": 1.0, "delta": 1e-5, "max_value": top, "dimension": dimension}
+        for kind in ALL:
+            substitution = kind(Problem(**problem))
+            zero_out = kind(Problem(**problem, adjacency="zero-out"))
+            assert zero_out.mse <= substitution.mse
+            if kind in (DiscreteLaplace, Laplace) and dimension > 1:
+                assert zero_out.mse < 0.26 * substitution.mse

@@ -89,8 +89,10 @@ def test_the_rows_and_files_are_those_of_the_table(table: Table, known: Any) -> 
         assert said.pop("delta_bounds") == [at_least(row.delta_lower), at_most(row.delta_upper)]
         assert said == {key: value for key, value in asdict(row).items() if key in said}
         assert set(asdict(row)) - set(said) == {
-            "n", "messages_per_user", "bits_per_user", "seconds", "objective", "version"
+            "n", "messages_per_user", "bits_per_user", "seconds",
+            "objective", "adjacency", "version",
         }  # fmt: skip
+        assert row.adjacency == known["adjacency"]  # said once, for all of them
         content = zlib.decompress(base64.b64decode(known["files"][row.file]))
         assert content == (table.path / row.file).read_bytes()
         assert known["users"][row.file] == json.loads(content)["problem"]["n"]
