@@ -40,8 +40,8 @@ _DOUBLE = 53
 """Bits of a double."""
 _GUARD_BITS = 96
 """Bits beyond those of the accuracy that is asked for, where doubles are not accurate enough."""
-_MOST_HELD = {"doubles": 1 << 24, "mpmath": 1 << 21}
-"""Most outcomes in memory, which take about a gigabyte."""
+_MOST_HELD = {"doubles": 1 << 24, "mpmath": 1 << 19}
+"""Most outcomes in memory: a gigabyte of doubles; of mpmath's numbers, those of some seconds."""
 _MOST_TERMS = {"doubles": 1 << 33, "mpmath": 1 << 23}
 """Most terms of all sums together, which take about a minute."""
 _SEARCHED = 64

@@ -122,7 +122,7 @@ def test_without_the_moves_the_bound_is_false(monkeypatch: pytest.MonkeyPatch) -
     mechanism = ones(unit, eps_central)
     truth = Reference(mechanism).enclose(eps).enclosure
     assert truth.lower <= Notary(mechanism).enclose(eps).enclosure.upper
-    monkeypatch.setattr(Mechanism, "changes", lambda _: [Change(0, 1), Change(1, 0)])
+    monkeypatch.setattr(Mechanism, "changes", lambda *_: [Change(0, 1), Change(1, 0)])
     assert Notary(mechanism).enclose(eps).enclosure.upper < truth.lower
 
 
