@@ -12,12 +12,14 @@ error are inside.  The proofs are beside the code.
 
 ==============  ==================================================================================
 ``model``       what the protocol is: families, noise laws, configurations, changes of an input
+``reference``   the definition, enumerated (reference/README.md): slow, short; begin here
 ``protocol``    delta, eps and privacy profiles of a configuration, for people who ask
 ``evaluator``   the first proof: floating point with a proven error budget (exact_view.md,
                 discretisation.md, floating_point.md, covered_pairs.md)
 ``notary``      the second proof: ball arithmetic (notary.md); shares no code with the first
 ``proof``       which proof covers which change, and what is said when both are done
 ``composition`` several releases: profiles, dominating pairs, any sequence of changes (releases.md)
+                ``loss_distribution``, beside the rooms: of several mechanisms together
 ``estimator``   fast numbers without a side, and gradients: for a search, never for a certificate
 ``baselines``   the mechanisms that the protocol is compared with
 ``base``        arrays, validation, errors, enclosures, balls, threads, deadlines

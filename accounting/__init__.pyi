@@ -11,6 +11,7 @@ from accounting.evaluator.hockey_stick import CompositionBound as CompositionBou
 from accounting.evaluator.hockey_stick import LinearQueries as LinearQueries
 from accounting.evaluator.hockey_stick import composition_bound as composition_bound
 from accounting.evaluator.hockey_stick import product_divergence as product_divergence
+from accounting.loss_distribution import LossDistribution as LossDistribution
 from accounting.model.change import Change as Change
 from accounting.model.configuration import Configuration as Configuration
 from accounting.model.configuration import Proposal as Proposal
@@ -34,5 +35,6 @@ from accounting.model.question import Question as Question
 from accounting.proof.prove import prove as prove
 from accounting.proof.satisfied_eps import satisfied_eps as satisfied_eps
 from accounting.protocol import Protocol as Protocol
+from accounting.reference.reference import Reference as Reference
 
 __version__: str

@@ -16,9 +16,9 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.enclosure import Enclosure, monotone
-from accounting.base.errors import InvalidParameter, TooLarge, Undecided
+from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width, not_negative, probability, whole
+from accounting.base.validation import gap_width, not_negative, probability
 from accounting.composition.any_sequence import OneRelease, sequence_bounds
 from accounting.composition.eps_search import eps_around
 from accounting.evaluator.build_view_pairs import (
@@ -37,17 +37,17 @@ from accounting.model.change import (
     Change,
     EveryChange,
     Repeated,
-    check_adjacency,
     directions,
     every_change,
     touched_coordinates,
 )
 from accounting.model.configuration import Configuration
-from accounting.model.delta import Delta
+from accounting.model.delta import Accuracy, Delta
 from accounting.model.family import UNIT
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
-from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES
+from accounting.model.proof_types import LARGEST_VALUE
+from accounting.model.question import Question
 
 _AT_ONCE = 1 << 17
 """Largest number of changes that are evaluated at once; more, in blocks."""
@@ -55,21 +55,6 @@ _NEAR_WORST = 64
 """Number of changes of which ``delta_near`` takes the worst."""
 _LARGEST_EPS = 500.0
 """Largest eps that ``epsilon`` tries for one repeated change."""
-
-
-@dataclass(frozen=True)
-class _Accuracy:
-    """When to stop refining: at this relative gap, or at this absolute width."""
-
-    gap: float
-    absolute: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gap", gap_width(self.gap))
-        object.__setattr__(self, "absolute", not_negative("absolute", self.absolute))
-
-    def reached_by(self, found: Enclosure) -> bool:
-        return found.upper - found.lower <= max(self.gap * found.upper, self.absolute)
 
 
 @dataclass(frozen=True)
@@ -106,15 +91,22 @@ class Protocol:
     adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
-        check_adjacency(self.adjacency)
-        object.__setattr__(self, "releases", whole("releases", self.releases, least=1))
-        if self.any_sequence:
-            whole("releases", self.releases, least=1, most=MOST_RELEASES)
+        object.__setattr__(self, "releases", self._question.releases)
+
+    @property
+    def _question(self) -> Question:
+        """Refuses what is outside its domain."""
+        return Question(
+            eps=0.0,
+            releases=self.releases,
+            same_change=self.same_change,
+            adjacency=self.adjacency,
+        )
 
     @property
     def any_sequence(self) -> bool:
         """Whether one user's inputs may change differently from release to release."""
-        return self.releases > 1 and not self.same_change
+        return self._question.any_sequence
 
     @cached_property
     def view_pairs(self) -> ViewPairs:
@@ -207,7 +199,7 @@ class Protocol:
             InvalidParameter: If a number is outside its domain.
             TooLarge: If the computation would not fit into memory.
         """
-        eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
+        eps, accuracy = not_negative("eps", eps), Accuracy(gap, absolute)
         if self.any_sequence:
             return self._of_any_sequence(eps, accuracy, progress)
         if self._in_blocks:
@@ -227,7 +219,7 @@ class Protocol:
         found = refined(
             self.input_pairs, bounds, known.eps, gap=gap, absolute=absolute, progress=progress
         )
-        return self._delta_of(found, self.changes, known.eps, _Accuracy(gap, absolute))
+        return self._delta_of(found, self.changes, known.eps, Accuracy(gap, absolute))
 
     def delta_near(
         self, worst: Delta, *, gap: float, absolute: float = 0.0, progress: Progress = silent
@@ -238,7 +230,7 @@ class Protocol:
             return self.delta(worst.eps, gap=gap, absolute=absolute, progress=progress)
         order = np.lexsort((-worst.upper, -worst.lower))[:_NEAR_WORST]
         changes = [worst.changes[int(q)] for q in order]
-        part, accuracy = self.pairs_of(self.input_pairs.at(order)), _Accuracy(gap, absolute)
+        part, accuracy = self.pairs_of(self.input_pairs.at(order)), Accuracy(gap, absolute)
         return self._of_pairs(part, changes, worst.eps, accuracy, progress)
 
     def delta_of(
@@ -259,17 +251,12 @@ class Protocol:
             InvalidParameter: If no user can make this change, or the changes in several releases
                 may differ.
         """
-        if self.any_sequence:
-            raise InvalidParameter(
-                f"{change} is one change, and {self.releases} releases may have different ones: "
-                "ask with same_change=True"
-            )
-        change.check_within_a_coordinate(self.configuration.max_value, self.adjacency)
+        self._question.check_about(change, self.configuration.max_value)
         part = self.pairs_of(np.array([[change.before, change.after]]))
-        eps, accuracy = not_negative("eps", eps), _Accuracy(gap, absolute)
+        eps, accuracy = not_negative("eps", eps), Accuracy(gap, absolute)
         return self._of_pairs(part, [change], eps, accuracy, silent)
 
-    def _of_any_sequence(self, eps: float, accuracy: _Accuracy, progress: Progress) -> Delta:
+    def _of_any_sequence(self, eps: float, accuracy: Accuracy, progress: Progress) -> Delta:
         found = sequence_bounds(
             self.one_release, eps, self.releases, gap=accuracy.gap, progress=progress
         )
@@ -293,7 +280,7 @@ class Protocol:
         view_pairs: ViewPairs,
         changes: Sequence[Change],
         eps: float,
-        accuracy: _Accuracy,
+        accuracy: Accuracy,
         progress: Progress,
     ) -> Delta:
         found = evaluate(
@@ -302,7 +289,7 @@ class Protocol:
         return self._delta_of(AllBounds(found.lower, found.upper), changes, eps, accuracy)
 
     def _delta_of(
-        self, found: AllBounds, changes: Sequence[Change], eps: float, accuracy: _Accuracy
+        self, found: AllBounds, changes: Sequence[Change], eps: float, accuracy: Accuracy
     ) -> Delta:
         exact = self.configuration.family.exact
         lower = found.lower if exact else np.zeros_like(found.lower)

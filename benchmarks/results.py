@@ -87,6 +87,13 @@ SECTIONS = (
         "The same product of five negative binomials at the same gap, in one run.",
     ),
     Section(
+        "composition",
+        "Releases together, beside google's dp_accounting",
+        ("composition.py",),
+        "The ε of T releases of one file at δ = 10⁻⁶: our two bounds, and our exported loss "
+        "distribution composed by the peer at its default interval of 10⁻⁴.",
+    ),
+    Section(
         "accounting",
         "How the accounting grows with max_value",
         ("growth.py",),

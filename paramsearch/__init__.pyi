@@ -3,6 +3,7 @@ from accounting.base.errors import Violated as Violated
 from paramsearch.certification.audit import Audit as Audit
 from paramsearch.certification.audit import audit as audit
 from paramsearch.certification.certify import certify as certify
+from paramsearch.certification.loss_distribution import loss_distribution as loss_distribution
 from paramsearch.comparison import Comparison as Comparison
 from paramsearch.comparison import ComparisonRow as ComparisonRow
 from paramsearch.comparison import compare as compare
@@ -25,7 +26,7 @@ from paramsearch.parameters.parameter_file import load as load
 from paramsearch.parameters.parameter_file import save as save
 from paramsearch.request import Request as Request
 from paramsearch.tables.lookup import Found as Found
-from paramsearch.tables.lookup import Query as Query
 from paramsearch.tables.lookup import Table as Table
+from paramsearch.tables.query import Query as Query
 
 __version__: str

@@ -22,6 +22,7 @@ KNOWS = {
     "accounting.evaluator": {"accounting.base", "accounting.model"},
     "accounting.estimator": {"accounting.base", "accounting.model", "accounting.evaluator"},
     "accounting.notary": {"accounting.base", "accounting.model"},
+    "accounting.reference": {"accounting.base", "accounting.model"},
     "accounting.composition": {"accounting.base", "accounting.model", "accounting.evaluator"},
     "accounting.baselines": {"accounting.base", "accounting.model"},
     "paramsearch.search": {"accounting", "paramsearch.request"},
@@ -29,6 +30,7 @@ KNOWS = {
         "accounting.base",
         "accounting.model",
         "paramsearch.files",
+        "paramsearch.refusals",
     },
     "paramsearch.deploy": {"accounting.base", "accounting.model", "paramsearch.parameters"},
     "paramsearch.certification": {"accounting", "paramsearch.parameters"},
@@ -40,7 +42,7 @@ SPECIFICATION = {
     "accounting.model.proof",
     "accounting.model.proof_types",
 }
-"""What both proofs are about, and all that the notary knows of the model."""
+"""What all proofs are about, and all that the notary and the reference know of the model."""
 HEAVY = {"numba", "scipy", "matplotlib", "clarabel", "cvxpy"}
 
 
@@ -131,15 +133,14 @@ def test_accounting_knows_nothing_of_searching() -> None:
         assert not any(inside(name, "paramsearch") for name in ours(module)), module
 
 
-def test_the_second_proof_shares_no_code_with_the_first() -> None:
-    """Not even through a third module: what the notary reaches is the base and what is proved."""
-    for module in in_room("accounting.notary"):
+@pytest.mark.parametrize("room", ["accounting.notary", "accounting.reference"])
+def test_the_other_proofs_share_no_code_with_the_first_or_each_other(room: str) -> None:
+    """Not even through a third module: what they reach is the base and what is proved."""
+    for module in in_room(room):
         for name in reached(module):
             if name.split(".")[0] in PACKAGES:
                 allowed = (
-                    inside(name, "accounting.notary")
-                    or inside(name, "accounting.base")
-                    or name in SPECIFICATION
+                    inside(name, room) or inside(name, "accounting.base") or name in SPECIFICATION
                 )
                 assert allowed, f"{module} reaches {name}"
 
@@ -149,6 +150,13 @@ def test_the_base_and_what_is_proved_contain_no_evaluation() -> None:
         for name in reached(module):
             if name.split(".")[0] in PACKAGES:
                 assert inside(name, "accounting.base") or name in SPECIFICATION, (module, name)
+
+
+def test_the_reference_computes_with_numpy_and_mpmath_alone() -> None:
+    """No compiled kernel, no transform and no ball: flint is what the exact parameters use."""
+    for module in in_room("accounting.reference"):
+        for name in imports(modules()[module]):
+            assert name.split(".")[0] not in {*HEAVY, "flint"}, f"{module} imports {name}"
 
 
 def test_one_module_knows_numba() -> None:
@@ -161,7 +169,7 @@ def test_one_module_knows_numba() -> None:
 def test_a_client_loads_no_evaluator(module: str) -> None:
     for name in reached(module):
         assert name.split(".")[0] not in HEAVY, f"{module} reaches {name}"
-        for room in ("evaluator", "estimator", "notary", "proof", "composition"):
+        for room in ("evaluator", "estimator", "notary", "reference", "proof", "composition"):
             assert not inside(name, f"accounting.{room}"), f"{module} reaches {name}"
         assert not inside(name, "paramsearch.search"), f"{module} reaches {name}"
 

@@ -20,6 +20,7 @@ from accounting.base.errors import AccountingError, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
+from accounting.composition.dropouts.thinned_profiles import ThinnedPairs
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
 
@@ -32,6 +33,9 @@ _FEW = 8
 """Largest number of releases whose worst fixed sequence is searched change by change."""
 _COARSEST, _FINEST = 0.02, 1e-5
 """Relative gaps that the first and the last grid are made for."""
+_THINNED_GAP = 0.01
+"""Gap of the parts of a change whose central noise is thinned, relative to that of the whole: their
+own tilt is gentler, and a grid for it coarser."""
 _MOST_KINDS = 64
 """Largest number of kinds: all other changes join one of them."""
 _MIXED_KINDS = 6
@@ -95,16 +99,18 @@ class OneRelease:
     changes that may follow each other (``accounting.model.change.directions``).
     """
 
-    less: ViewPairs
+    less: ViewPairs | ThinnedPairs
     more: ViewPairs
     directions: Sequence[Sequence[int]]
 
-    def of(self, direction: Sequence[int]) -> tuple[ViewPairs, ViewPairs]:
+    def of(self, direction: Sequence[int]) -> tuple[ViewPairs | ThinnedPairs, ViewPairs]:
         """``less`` and ``more`` for the changes of one direction."""
-        if len(direction) == self.less.pair_count:
+        if len(direction) == self.more.pair_count:
             return self.less, self.more
         less = self.less.subset(np.array(direction))
-        return less, less if self.less is self.more else self.more.subset(np.array(direction))
+        if isinstance(less, ViewPairs) and self.less is self.more:
+            return less, less
+        return less, self.more.subset(np.array(direction))
 
 
 def sequence_bounds(
@@ -136,7 +142,7 @@ def sequence_bounds(
 
 
 def _bounds(
-    less: ViewPairs,
+    less: ViewPairs | ThinnedPairs,
     more: ViewPairs,
     eps: float,
     releases: int,
@@ -146,7 +152,7 @@ def _bounds(
     progress: Progress,
 ) -> SequenceBounds:
     """``sequence_bounds`` where every change may follow every other."""
-    if releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps:  # exact_view.md, Lemma 5
+    if isinstance(less, ViewPairs) and _never_exceeds(less, eps, releases):
         return SequenceBounds(0.0, 0.0, witness=((0, releases),), settled=True, kinds=(0,))
     upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
     witness: tuple[Times, ...] = ()
@@ -154,9 +160,9 @@ def _bounds(
     settled = False
     while True:
         try:
-            changes = f"{releases:,} releases of {less.pair_count:,} changes"
+            changes = f"{releases:,} releases of {more.pair_count:,} changes"
             progress(f"{changes}, grid for a gap of {width:.0e}")
-            kinds = _kinds(change_profiles(less, eps, releases, gap=width), eps)
+            kinds = _kinds(_profiles(less, eps, releases, gap=width), eps)
             found = _upper(kinds, eps, releases, width)
         except (TooLarge, Undecided):
             if not founders:
@@ -198,7 +204,18 @@ def _rough_kinds(
     changes: OneRelease, direction: Sequence[int], eps: float, releases: int
 ) -> _Kinds:
     less, _ = changes.of(direction)
-    return _kinds(change_profiles(less, eps, releases, gap=_COARSEST), eps)
+    return _kinds(_profiles(less, eps, releases, gap=_COARSEST), eps)
+
+
+def _never_exceeds(less: ViewPairs, eps: float, releases: int) -> bool:
+    """Whether no loss of all releases together exceeds eps (exact_view.md, Lemma 5)."""
+    return releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps
+
+
+def _profiles(less: ViewPairs | ThinnedPairs, eps: float, releases: int, *, gap: float) -> Profiles:
+    if isinstance(less, ThinnedPairs):
+        return less.profiles(eps, releases, gap=gap * _THINNED_GAP).as_profiles()
+    return change_profiles(less, eps, releases, gap=gap)
 
 
 def _kinds(profiles: Profiles, eps: float) -> _Kinds:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
+from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.composition.dominating_pair import (
@@ -62,19 +63,31 @@ class Profiles:
     def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
         """All changes with their rows, the largest ones first."""
         for begin in range(0, len(self.order), _BLOCK):
+            check_time()
             chosen = self.order[begin : begin + _BLOCK]
             yield chosen, self.rows(chosen)
 
 
-def change_profiles(view_pairs: ViewPairs, eps: float, releases: int, *, gap: float) -> Profiles:
+def change_profiles(
+    view_pairs: ViewPairs,
+    eps: float,
+    releases: int,
+    *,
+    gap: float,
+    delta: float = math.inf,
+    dyadic: bool = False,
+) -> Profiles:
     """Profiles of one release, for a question about ``releases`` releases at ``eps``.
 
-    The grid should add no more than a share of about ``gap`` to the answer.
+    The grid should add no more than a share of about ``gap`` to the answer, or of ``delta`` if that
+    is smaller: the answer where these releases are some of many.  A ``dyadic`` step is a power of
+    two, so that the grids of all mechanisms fit together.
     """
     many, one = replace(view_pairs, releases=releases), replace(view_pairs, releases=1)
-    coarse = coarse_estimate(many, Refinement(eps=eps, gap=gap))
+    wanted = Refinement(eps=eps, gap=gap, seen=delta)
+    coarse = coarse_estimate(many, wanted)
     for widened in range(_WIDENINGS):
-        plan = _plan(one, coarse, eps, releases, gap=gap, widening=_WIDENING**widened)
+        plan = _plan(one, coarse, wanted, releases, widening=_WIDENING**widened, dyadic=dyadic)
         tilted = tilt_factors(one, coarse.tables, plan)
         terms = PairTerms.of(one, tilted.factors, plan)
         if float(terms.outside.max()) <= 1e3 * _OUTSIDE:
@@ -93,28 +106,31 @@ def change_profiles(view_pairs: ViewPairs, eps: float, releases: int, *, gap: fl
 def _plan(
     one: ViewPairs,
     coarse: CoarseEstimate,
-    eps: float,
+    wanted: Refinement,
     releases: int,
     *,
-    gap: float,
     widening: float,
+    dyadic: bool,
 ) -> GridPlan:
     """A grid for the loss of one release, with the tilt and the precision of all ``releases``.
 
     Rules of thumb, as in grid_plan.py: the bounds hold whatever they say.
     """
-    moments, saddle = coarse.moments, coarse.saddle
+    moments, saddle, eps, gap = coarse.moments, coarse.saddle, wanted.eps, wanted.gap
+    expected = wanted.expected(saddle)
     tilts, log_moment = moments.tilts, one.totals(moments.log_moment)
     largest = np.where(np.isfinite(log_moment), log_moment, -math.inf).max(axis=0)
     largest[largest == -math.inf] = math.inf
     # the Chernoff bound, or the gentlest tilt that makes it small next to what is infinite anyway
     chernoff = releases * largest - tilts * eps
-    enough = max(float(chernoff.min()), math.log(saddle.total) - LOG_NEGLIGIBLE)
+    enough = max(float(chernoff.min()), math.log(expected) - LOG_NEGLIGIBLE)
     a = max(1, int(np.argmax(chernoff <= enough)))
     tilt = float(tilts[a])
     # every split of every release adds variance to the loss
     step = min(COARSEST_STEP, math.sqrt(gap / (saddle.splits * tilt * (1 + tilt))))
-    spare = 1e-3 * gap * saddle.total / releases
+    if dyadic:
+        step = 2.0 ** math.floor(math.log2(step))
+    spare = 1e-3 * gap * expected / releases
     with np.errstate(invalid="ignore", divide="ignore"):
         # what lies above the window counts as infinite, in every release
         above = np.where(tilts > 0, (log_moment - math.log(spare)) / tilts, math.inf)

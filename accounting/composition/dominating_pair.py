@@ -8,6 +8,7 @@ that makes a pair rounds so that it dominates what it stands for (releases.md).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +49,59 @@ def products_of_rows(
     out = np.empty_like(scratch)
     hartley_values(real, imaginary, out)
     return out
+
+
+@dataclass(frozen=True)
+class TiltedSums:
+    """The convolution of two rows of masses: (value +- error) * e^log_scale at every point, up to a
+    relative error ``inexact`` (releases.md, Lemma 6)."""
+
+    value: FloatArray
+    error: float
+    log_scale: FloatArray
+    inexact: FloatArray
+
+    @staticmethod
+    def of(first: FloatArray, second: FloatArray, step: float, tilt: float) -> TiltedSums | None:
+        """By a transform of the masses times e^{tilt * loss}; None if a row has no mass."""
+        from accounting.evaluator.kernels import rfft_rows
+        from accounting.evaluator.spectra import twiddles
+
+        length = len(first) + len(second) - 1
+        size = 1 << max(4, (length - 1).bit_length())
+        if size > LARGEST_LAW:
+            raise TooLarge(
+                f"a composition on a grid of {size:,} losses is more than {LARGEST_LAW:,}: ask for "
+                "fewer releases or a smaller eps"
+            )
+        rows = np.zeros((2, size))
+        logs = np.empty(2)
+        for i, masses in enumerate((first, second)):
+            row = rows[i]
+            exponent = tilt * multiples(0, len(masses), step)
+            with np.errstate(divide="ignore", under="ignore"):
+                tilted = np.log(masses) + exponent
+                peak = float(tilted.max(initial=-math.inf))
+                if peak == -math.inf:
+                    return None
+                row[: len(tilted)] = np.exp(tilted - peak)
+            total = float(row.sum())
+            row /= total
+            logs[i] = peak + math.log(total)
+        norms = np.linalg.norm(rows, axis=1) * (1 + 1e-9)
+        re, im = np.empty((2, 2, size // 2 + 1))
+        rfft_rows(rows, np.ones(2), *twiddles(size), re, im)
+        both, only = np.arange(2), np.zeros(1, np.int64)
+        value = products_of_rows(re, im, np.array([0, 2]), both, only, np.empty((1, size)))[0]
+        stages = 28 * math.log2(size)
+        error = (2 * stages + 8) * norms[0] * norms[1] + 2 * (stages + 4) * norms.min()
+        rise = tilt * multiples(0, length, step)
+        return TiltedSums(
+            value=value[:length],
+            error=1.01 * UNIT_ROUNDOFF * float(error),
+            log_scale=float(logs.sum()) - rise,
+            inexact=64 * UNIT_ROUNDOFF * (rise + float(np.abs(logs).sum()) + 800),
+        )
 
 
 @dataclass(frozen=True)
@@ -106,26 +160,16 @@ class DominatingPair:
 
     def saddle(self, eps: float, times: int) -> float:
         """The tilt under which the mean of the sum of ``times`` losses is about ``eps``."""
-        losses = self.losses
-        if not self.mass.any():
-            return 1.0
+        return common_saddle([(self, times)], eps)
 
-        def mean(tilt: float) -> float:
-            tilted = self._log_mass + tilt * losses
-            weight = np.exp(tilted - tilted.max())
-            return float(weight @ losses / weight.sum())
-
-        high = 1.0
-        while mean(high) * times < eps and high < 1e6:
-            high *= 2
-        _, high = bisection(
-            lambda tilt: not mean(tilt) * times < eps, 0.0, high, mean=arithmetic_mean, halvings=40
-        )
-        # where infinite losses outweigh the rest, a gentler tilt resolves as much
-        enough = math.log(self.infinite) - LOG_NEGLIGIBLE if self.infinite > 0 else -math.inf
-        while high > 0.1 and times * self.log_moment(high / 2) - high / 2 * eps < enough:
-            high /= 2
-        return high
+    def mean_loss(self, tilt: float) -> float:
+        """The mean of the finite losses under the tilt; 0 if there are none."""
+        tilted = self._log_mass + tilt * self.losses
+        peak = float(tilted.max(initial=-math.inf))
+        if peak == -math.inf:
+            return 0.0
+        weight = np.exp(tilted - peak)
+        return float(weight @ self.losses / weight.sum())
 
     @cached_property
     def _log_mass(self) -> FloatArray:
@@ -137,43 +181,13 @@ class DominatingPair:
 
         Any ``tilt`` is sound; errors are small relative to the mass tilted by e^{tilt * loss}.
         """
-        from accounting.evaluator.kernels import rfft_rows
-        from accounting.evaluator.spectra import twiddles
-
         assert self.step == other.step
-        length = len(self.mass) + len(other.mass) - 1
-        size = 1 << max(4, (length - 1).bit_length())
-        if size > LARGEST_LAW:
-            raise TooLarge(
-                f"a composition on a grid of {size:,} losses is more than {LARGEST_LAW:,}: ask for "
-                "fewer releases or a smaller eps"
-            )
-        rows = np.zeros((2, size))
-        logs = np.empty(2)
-        for i, pair in enumerate((self, other)):
-            row = rows[i]
-            exponent = tilt * multiples(0, len(pair.mass), self.step)
-            with np.errstate(divide="ignore", under="ignore"):
-                tilted = np.log(pair.mass) + exponent
-                peak = float(tilted.max(initial=-math.inf))
-                if peak == -math.inf:
-                    return self._without_finite(other)
-                row[: len(tilted)] = np.exp(tilted - peak)
-            total = float(row.sum())
-            row /= total
-            logs[i] = peak + math.log(total)
-        norms = np.linalg.norm(rows, axis=1) * (1 + 1e-9)
-        re, im = np.empty((2, 2, size // 2 + 1))
-        rfft_rows(rows, np.ones(2), *twiddles(size), re, im)
-        both, first = np.arange(2), np.zeros(1, np.int64)
-        value = products_of_rows(re, im, np.array([0, 2]), both, first, np.empty((1, size)))[0]
-        stages = 28 * math.log2(size)
-        error = (2 * stages + 8) * norms[0] * norms[1] + 2 * (stages + 4) * norms.min()
-        kept = np.maximum(value[:length], 0.0) + 1.01 * UNIT_ROUNDOFF * error + 1e-290
-        rise = tilt * multiples(0, length, self.step)
-        inexact = 1 + 64 * UNIT_ROUNDOFF * (rise + float(np.abs(logs).sum()) + 800)
+        sums = TiltedSums.of(self.mass, other.mass, self.step, tilt)
+        if sums is None:
+            return self._without_finite(other)
+        kept = np.maximum(sums.value, 0.0) + sums.error + 1e-290
         with np.errstate(over="ignore"):
-            mass = kept * np.exp(float(logs.sum()) - rise) * inexact * _UP
+            mass = kept * np.exp(sums.log_scale) * (1 + sums.inexact) * _UP
         mass = np.minimum(mass, self.finite * other.finite * _UP)
         found = DominatingPair(self.step, self.base + other.base, mass, self._infinite(other))
         return found.normalized()
@@ -216,6 +230,10 @@ class DominatingPair:
         tilt = self.saddle(eps, times)
         log_delta = times * self.log_moment(tilt) - tilt * eps
         spare = 1e-3 * tolerance * math.exp(max(min(log_delta, 0.0), -690.0))
+        return self.powered(times, tilt=tilt, tolerance=tolerance, spare=spare)
+
+    def powered(self, times: int, *, tilt: float, tolerance: float, spare: float) -> DominatingPair:
+        """``power`` under a given tilt; a mass of about ``spare`` may become infinite."""
         sharp = max(tilt, 1.0, 1 / self._deviation(times))
         assert times >= 1
         factor, taken = self.shortened(tilt, tolerance / times, spare / times), 1
@@ -270,3 +288,33 @@ class DominatingPair:
         while pair.step < other.step:
             pair = pair.coarser()
         return pair
+
+
+def common_saddle(pairs: Sequence[tuple[DominatingPair, int]], eps: float) -> float:
+    """The tilt under which the mean of the sum of all losses is about ``eps``.
+
+    Each pair comes with the number of independent losses that it stands for.
+    """
+    if not any(pair.mass.any() for pair, _ in pairs):
+        return 1.0
+
+    def mean(tilt: float) -> float:
+        return sum(times * pair.mean_loss(tilt) for pair, times in pairs)
+
+    high = 1.0
+    while mean(high) < eps and high < 1e6:
+        high *= 2
+    _, high = bisection(
+        lambda tilt: not mean(tilt) < eps, 0.0, high, mean=arithmetic_mean, halvings=40
+    )
+    # where infinite losses outweigh the rest, a gentler tilt resolves as much
+    infinite = max(pair.infinite for pair, _ in pairs)
+    enough = math.log(infinite) - LOG_NEGLIGIBLE if infinite > 0 else -math.inf
+    while high > 0.1 and log_chernoff(pairs, high / 2, eps) < enough:
+        high /= 2
+    return high
+
+
+def log_chernoff(pairs: Sequence[tuple[DominatingPair, int]], tilt: float, eps: float) -> float:
+    """The logarithm of the Chernoff bound of delta at ``eps``; an estimate."""
+    return sum(times * pair.log_moment(tilt) for pair, times in pairs) - tilt * eps

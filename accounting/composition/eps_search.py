@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from accounting.base.bisection import arithmetic_mean, bisection
@@ -10,6 +11,8 @@ from accounting.base.errors import Undecided
 
 _LARGEST_EPS = 1e4
 """Largest eps that is tried."""
+LARGEST_TRIAL = 1e5
+"""The same for releases of several mechanisms."""
 
 
 def eps_around(
@@ -42,3 +45,29 @@ def eps_around(
         lambda eps: not bounds(eps).lower > delta, low, between, mean=arithmetic_mean, narrow=narrow
     )
     return Enclosure(begin, last)
+
+
+def first_eps(holds: Callable[[float], bool], near: float) -> float:
+    """Where a condition that holds from some eps on begins to hold, from above; or infinity."""
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, max(near, 0.01)
+    while not holds(high):
+        if high > LARGEST_TRIAL:
+            return math.inf
+        low, high = high, 2 * high
+    return bisection(holds, low, high, mean=arithmetic_mean, narrow=_narrow)[1]
+
+
+def last_eps(holds: Callable[[float], bool], near: float) -> float:
+    """Where a condition that holds up to some eps ceases to hold, from below."""
+    if not holds(0.0):
+        return 0.0
+    low, high = 0.0, max(near, 0.01)
+    while holds(high) and high <= LARGEST_TRIAL:
+        low, high = high, 2 * high
+    return bisection(lambda eps: not holds(eps), low, high, mean=arithmetic_mean, narrow=_narrow)[0]
+
+
+def _narrow(low: float, high: float) -> bool:
+    return high - low <= 1e-7 * max(high, 1e-3)

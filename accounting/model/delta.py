@@ -9,8 +9,24 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.enclosure import Enclosure, Summarized
+from accounting.base.validation import gap_width, not_negative
 from accounting.model.change import Change, Repeated
 from accounting.model.proof import caveats
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """When to stop refining: at this relative gap, or at this absolute width."""
+
+    gap: float
+    absolute: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", gap_width(self.gap))
+        object.__setattr__(self, "absolute", not_negative("absolute", self.absolute))
+
+    def reached_by(self, found: Enclosure) -> bool:
+        return found.upper - found.lower <= max(self.gap * found.upper, self.absolute)
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,12 +11,18 @@ from typing import Literal
 Tier = Literal["auto", "ball", "mixed", "fast", "light"]
 """How much of a proof is done in ball arithmetic; ``accounting.proof.prove`` explains each."""
 
+AuditTier = Literal[Tier, "reference"]
+"""``reference`` enumerates the definition; certificates have no name for that, audits do."""
+
 BALL = "ball"
 BALL_2D = "ball, central noise as a two-dimensional table of doubles with error bounds"
+BALL_COUPLED = "ball, central noises coupled"
 DISJOINT = "disjoint supports"
 FAST = "fast"
 COMPARISON = "comparison"
 """Methods by which the bound of a change was proved, as certificates name them."""
+REFERENCE = "enumeration"
+"""The same, in audits alone."""
 
 GAP = 1e-4
 """Default relative gap between the two bounds of a proof."""

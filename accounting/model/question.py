@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import not_negative, whole
-from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency
+from accounting.model.change import SUBSTITUTION, Adjacency, Change, check_adjacency
 from accounting.model.proof_types import MOST_RELEASES
 
 
@@ -51,6 +51,20 @@ class Question:
     def any_sequence(self) -> bool:
         """Whether one user's inputs may change differently from release to release."""
         return self.releases > 1 and not self.same_change
+
+    def check_about(self, change: Change, max_value: int) -> None:
+        """Refuse to ask about one change alone, within a coordinate of inputs 0..max_value, if
+        nobody makes it or several releases may have different ones.
+
+        Raises:
+            InvalidParameter: In either case.
+        """
+        if self.any_sequence:
+            raise InvalidParameter(
+                f"{change} is one change, and {self.releases:,} releases may have different ones: "
+                "ask with same_change=True"
+            )
+        change.check_within_a_coordinate(max_value, self.adjacency)
 
     def decided_by(self, lower: float, upper: float) -> bool:
         """Whether these bounds of delta settle the claim; without one they always do."""

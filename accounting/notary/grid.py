@@ -139,7 +139,7 @@ class Grid:
         self._offsets: dict[tuple[int, Side], tuple[Offset, ...]] = {}
         self._laws: dict[tuple[int, int, Side], Factor] = {}
         self._coupled_offsets: dict[int, OffsetLaws] = {}
-        self._labels: dict[tuple[int, int], tuple[int, Factor, Factor]] = {}
+        self._labels: dict[tuple[int, int], tuple[int, tuple[Factor, Factor]]] = {}
 
     def prepare(self, changes: Iterable[ShiftedChange], deadline: float) -> None:
         """Group every noise under every shift that these changes need, in one pass per noise."""
@@ -209,8 +209,8 @@ class Grid:
         key = c.before, c.after
         if key not in self._labels or self._labels[key][0] > lowest:
             both = labeled(self._thinned_groups(c, lowest - _SPARE), self.h)
-            self._labels[key] = lowest - _SPARE, *both
-        return self._labels[key][1 if side == "p" else 2].above(lowest)
+            self._labels[key] = lowest - _SPARE, both
+        return self._labels[key][1][0 if side == "p" else 1].above(lowest)
 
     def _thinned_groups(self, c: CoordinateShift, lowest: int) -> Groups:
         assert self.thinned is not None
@@ -239,7 +239,9 @@ class Grid:
             if factor.top + law.top >= lowest:
                 parts.append((law, factor.above(lowest - law.top)))
         base = min((law.base + factor.base for law, factor in parts), default=lowest)
-        TooFine.check(max((law.top + factor.top for law, factor in parts), default=lowest) - base + 1)
+        TooFine.check(
+            max((law.top + factor.top for law, factor in parts), default=lowest) - base + 1
+        )
         poly = arb_poly([])
         for law, factor in parts:
             check_time()

@@ -23,7 +23,14 @@ from accounting.base.progress import Progress, silent
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.mechanism import Atom, ExactNoise, Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import BALL, BALL_2D, DISJOINT, GAP, TYPICAL_DELTA
+from accounting.model.proof_types import (
+    BALL,
+    BALL_2D,
+    BALL_COUPLED,
+    DISJOINT,
+    GAP,
+    TYPICAL_DELTA,
+)
 from accounting.notary.columns import UNIT, Columns, columns, revealed_value
 from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.grid import CoordinateShift, Noises, ShiftedChange
@@ -203,7 +210,7 @@ class Notary:
                     worst_change=found.worst,
                     met=found.met,
                     exact=exact,
-                    covered={BALL if thinned is None else BALL_2D: len(shifted)},
+                    covered={_method(thinned): len(shifted)},
                     precision=bits,
                     deviation=min(1.0, above(extra)),
                     worst_sequence=found.sequence if exact else (),
@@ -232,6 +239,13 @@ class Notary:
         coupled = thinned is not None and thinned.coupled is not None
         out[UNIT] = NoiseTable(unit if coupled else [*unit, smaller])
         return out
+
+
+def _method(thinned: ThinnedCentral | None) -> str:
+    """How certificates name the proof."""
+    if thinned is None:
+        return BALL
+    return BALL_2D if thinned.coupled is None else BALL_COUPLED
 
 
 def _table(parts: Iterable[ExactNoise]) -> NoiseTable:

@@ -184,7 +184,9 @@ class SameChangeRefinement(_Refinement):
             return True
         gap = bounds.upper - bounds.lower
         bounds.met = gap <= goal.gap * bounds.upper
-        loose = gap <= LOOSE * bounds.upper and work > _CHEAP
+        thinned = self.noises.thinned
+        coupled = thinned is not None and thinned.coupled is not None  # finer grids gain little
+        loose = gap <= LOOSE * bounds.upper and (coupled or work > _CHEAP)
         return bounds.met or (goal.decided(bounds) and loose)
 
 

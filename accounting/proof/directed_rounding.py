@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
 from accounting.base.balls import above, below, precision
 from accounting.base.errors import TooLarge
 from accounting.model.configuration import Configuration
-from accounting.model.mechanism import Mechanism
+from accounting.model.mechanism import ExactCentral, Mechanism
 from accounting.model.negative_binomial import NegativeBinomial
 
 
@@ -36,6 +37,21 @@ def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Co
     return Configuration.of(
         mechanism.max_value, atoms, eps_central=eps_central, dimension=mechanism.dimension
     )
+
+
+def geometric(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Mechanism:
+    """With a central noise NB(1, q) that has at most or at least the noise of the deployed one.
+
+    NB(1 + x, q) with a small x > 0 contains NB(1, q) and is contained in NB(1, (1 + x)q); with
+    x < 0 it is the other way round (composition/releases.md, Lemma 10).
+    """
+    with precision(128):
+        share, q = mechanism.central.share(), (-mechanism.central.loss()).exp()
+        if noise == "less":
+            exact = Fraction(below(q * share.min(1)))
+        else:
+            exact = Fraction(above(q * share.max(1)))
+    return replace(mechanism, central=ExactCentral(p=exact))
 
 
 def _rounded(exact: Fraction, noise: Literal["less", "more"]) -> float:

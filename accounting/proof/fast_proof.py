@@ -29,6 +29,8 @@ from accounting.protocol import Protocol
 _SECOND_OPINIONS, _FEWEST = 64, 4
 """Changes that the notary proves as well once the fast bounds have decided the claim: so many up to
 max_value 128, and fewer beyond, where each takes longer."""
+_FEW_OPINIONS = 8
+"""Most of them for a fraction of the users, where each takes longer still."""
 _NEAR = 0.9
 """Share of the worst lower bound above which the upper bound of a change leaves it in doubt."""
 _MOST_DOUBTS = 1000
@@ -39,12 +41,16 @@ _FEWER = 8
 
 @dataclass(frozen=True)
 class FastProof:
-    """A proof, and the upper bound of each change; those ``compared`` are covered by others."""
+    """A proof, and the upper bound of each change; those ``compared`` are covered by others.
+
+    With ``weak_lower`` the lower bound of the proof may be far below the upper one.
+    """
 
     proof: Proof
     changes: Sequence[Change]
     upper: FloatArray
     compared: IntArray
+    weak_lower: bool = False
 
     def in_doubt(self, claim: float | None) -> IntArray:
         """Indices of the changes for the notary.
@@ -52,6 +58,8 @@ class FastProof:
         All that could be the worst and that no other covers, or the worst thousand of them; once
         the claim is decided, either way, some of the worst for a second opinion.
         """
+        if self.weak_lower:
+            return self._worst(claim)
         near = np.flatnonzero(self.upper > _NEAR * self.proof.enclosure.lower)
         near = np.setdiff1d(near, self.compared, assume_unique=True)
         if len(near) > _MOST_DOUBTS:
@@ -65,6 +73,17 @@ class FastProof:
             return np.union1d(near[: self._second_opinions], [worst])
         above_claim = int(np.count_nonzero(self.upper[near] > claim))
         return near[: max(self._second_opinions, above_claim)]
+
+    def above(self, claim: float | None) -> IntArray:
+        """The changes whose upper bounds exceed the claim, or the worst thousand of them."""
+        order = np.argsort(-self.upper, kind="stable")[:_MOST_DOUBTS]
+        return order if claim is None else order[self.upper[order] > claim]
+
+    def _worst(self, claim: float | None) -> IntArray:
+        """Some of the worst changes; few if they look as if they violated the claim."""
+        violated = claim is not None and float(self.upper.max()) > claim
+        count = _FEWEST if violated else min(self._second_opinions, _FEW_OPINIONS)
+        return np.sort(np.argsort(-self.upper, kind="stable")[:count])
 
     @property
     def _second_opinions(self) -> int:

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
@@ -66,7 +65,7 @@ class Profile:
     @property
     def any_sequence(self) -> bool:
         """Whether one user's inputs may change differently from release to release."""
-        return self.releases > 1 and not self.same_change
+        return self._question.any_sequence
 
     @cached_property
     def _whole(self) -> bool:
@@ -107,12 +106,7 @@ class Profile:
         """
         eps, gap = not_negative("eps", eps), gap_width(gap)
         if change is not None:
-            change.check_within_a_coordinate(self.mechanism.max_value, self.adjacency)
-            if self.any_sequence:
-                raise InvalidParameter(
-                    f"{change} is one change, and {self.releases:,} releases may have different "
-                    "ones: ask with same_change=True"
-                )
+            self._question.check_about(change, self.mechanism.max_value)
         if not self._whole:
             return self._by_notary(eps, change, gap, progress)
         less, more = self._rounded

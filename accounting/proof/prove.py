@@ -7,6 +7,7 @@
 ``fast``   The fast evaluators alone (floating point with a proven error budget).
 ``light``  An upper bound for less noise, where there is far more noise than the claim needs; if
            that proof fails, the same as ``auto``.
+``reference``  The definition, enumerated outcome by outcome, for small mechanisms.
 ``auto``   One of these, by the size of the problem.
 """
 
@@ -28,12 +29,22 @@ from accounting.base.validation import one_of
 from accounting.model.family import Family
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import COMPARISON, FAST, GAP, LOOSE, TYPICAL_DELTA, Tier
+from accounting.model.proof_types import (
+    COMPARISON,
+    FAST,
+    GAP,
+    LOOSE,
+    TYPICAL_DELTA,
+    AuditTier,
+    Tier,
+)
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import is_thinned
 from accounting.proof.fast_proof import prove_any_sequence, prove_same_change, rounded_protocol
 from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_less_noise
+from accounting.proof.thinned_proof import prove_thinned, prove_thinned_sequence
+from accounting.reference.reference import Reference
 
 LARGEST_BALL = 128
 """The largest max_value for which ``auto`` means ``ball``; beyond it, ``mixed``."""
@@ -42,6 +53,9 @@ LARGEST_MIXED = 500
 of a single change has too many outcomes for balls."""
 MOST_BALL_RELEASES = 4
 """The most releases for which ``auto`` uses balls: high powers of polynomials take minutes."""
+LARGEST_BALL_THINNED = 32
+"""The largest max_value for which ``auto`` means ``ball`` where a fraction of the users adds noise,
+and one release is asked for; beyond it, ``mixed``."""
 LARGEST_BALL_OF_ANY = 24
 """The largest max_value for which ``auto`` means ``ball`` where changes may differ."""
 
@@ -51,7 +65,7 @@ def prove(
     mechanism: Mechanism,
     question: Question,
     *,
-    tier: Tier = "auto",
+    tier: AuditTier = "auto",
     gap: float = GAP,
     deadline: float = math.inf,
     progress: Progress = silent,
@@ -82,7 +96,14 @@ def prove(
     >>> proof.enclosure.upper <= 1e-4, dict(proof.covered)
     (True, {'ball': 2})
     """
-    one_of("tier", tier, get_args(Tier))
+    one_of("tier", tier, get_args(AuditTier))
+    if tier == "reference":
+        reference = Reference(
+            mechanism, question.releases, question.same_change, question.adjacency
+        )
+        return reference.enclose(
+            question.eps, gap=gap, claim=question.claim, deadline=deadline, progress=progress
+        )
     notary = Notary(mechanism, question.releases, question.same_change, question.adjacency)
     if tier == "light" or (tier == "auto" and has_heavy_noise(mechanism)):
         tier = "auto"
@@ -109,24 +130,24 @@ def prove(
                 fixed, _ = prove_any_sequence(mechanism, question, LOOSE, progress)
                 return proof.with_lower_of(fixed)
         return proof
-    if thinned:
-        raise Undecided(
-            "the fast evaluators handle only the full central noise, not that of a fraction of the "
-            "users: ask for --tier ball"
-        )
+
+    # with more than the full central noise, the bounds for that hold
+    fewer = thinned and not mechanism.central.share() >= 1
 
     def watch(text: str) -> None:
         check_deadline(deadline)
         progress(text)
 
     if question.any_sequence:
-        proof, kinds = prove_any_sequence(mechanism, question, gap, watch)
+        prove_sequence = prove_thinned_sequence if fewer else prove_any_sequence
+        proof, kinds = prove_sequence(mechanism, question, gap, watch)
         if tier == "mixed":
             with suppress(TooLarge, Undecided):  # what is proved from above stands
                 return proof.with_lower_of(enclose(changes=kinds))
         return proof
     loose = tier == "mixed" and question.claim is None
-    fast = prove_same_change(mechanism, question, LOOSE if loose else gap, watch)
+    prove_one = prove_thinned if fewer else prove_same_change
+    fast = prove_one(mechanism, question, LOOSE if loose else gap, watch)
     if tier == "fast":
         return fast.proof
     doubtful = fast.in_doubt(question.claim)
@@ -134,6 +155,11 @@ def prove(
         return fast.proof
     found = enclose(changes=[fast.changes[int(i)] for i in doubtful])
     others = np.delete(fast.upper, doubtful)
+    if fewer and not question.decided_by(found.enclosure.lower, float(others.max(initial=0.0))):
+        # the fast bounds of others leave the claim open
+        doubtful = np.union1d(doubtful, fast.above(question.claim))
+        found = enclose(changes=[fast.changes[int(i)] for i in doubtful])
+        others = np.delete(fast.upper, doubtful)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
     enclosure = Enclosure(found.enclosure.lower, upper)
     compared = len(np.setdiff1d(fast.compared, doubtful))
@@ -166,9 +192,11 @@ def _chosen_tier(mechanism: Mechanism, question: Question, *, thinned: bool) -> 
     """What ``auto`` means."""
     top = mechanism.max_value
     if question.any_sequence:
-        return "ball" if thinned or top <= LARGEST_BALL_OF_ANY else "fast"
+        return "ball" if top <= LARGEST_BALL_OF_ANY else "fast"
+    if thinned and question.releases == 1:
+        return "ball" if top <= LARGEST_BALL_THINNED else "mixed"
     if question.releases > MOST_BALL_RELEASES:
-        return "fast"
+        return "ball" if thinned else "fast"
     if top > LARGEST_MIXED:
         return "fast"
     return "ball" if top <= LARGEST_BALL else "mixed"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import AccountingError
@@ -14,9 +18,12 @@ from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import Deviation, is_thinned
 from accounting.proof.fast_proof import rounded_protocol
+from accounting.proof.thinned_proof import ThinnedBounds
 
 _LARGEST_EPS = 500.0
 """Largest eps that is tried, as in ``Protocol.epsilon``: a larger one hardly protects."""
+_RISES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.01, 0.03)
+"""How much more than the eps of the worst change is tried for all changes, relative to it."""
 _GAP = 1e-3
 """Relative width of the enclosure (absolute below 1)."""
 
@@ -57,7 +64,7 @@ def satisfied_eps(
     question = Question(eps=1.0, releases=releases, same_change=same_change, adjacency=adjacency)
     try:
         if is_thinned(mechanism, question, delta / 1000):
-            return _by_notary(notary, delta, progress)
+            return _of_a_fraction(mechanism, notary, replace(question, claim=delta), progress)
         less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
         high = less.epsilon(delta, progress=progress)
         if less == more and Deviation.of(mechanism, 1.0, releases, adjacency).size == 0:
@@ -72,29 +79,67 @@ def satisfied_eps(
     return Enclosure(low.lower, high.upper) if high.upper <= limit else None
 
 
-def _by_notary(notary: Notary, delta: float, progress: Progress) -> Enclosure | None:
-    """Bisection, first with the change that looks worst at eps = 1 alone, then, if that fails, with
-    all changes."""
-    attempts: list[list[Change] | None] = [None]
-    if not notary.any_sequence:
-        looks_worst = notary.enclose(1.0, gap=LOOSE, claim=delta, progress=progress).worst_change
-        attempts = [[looks_worst], None]
-    for changes in attempts:
-        low, high = 0.0, math.inf
-        while high - low > _GAP * max(1.0, low):
-            eps = (low + high) / 2 if high < math.inf else 2 * low + 1
-            if eps > _LARGEST_EPS:
-                return None
-            found = notary.enclose(eps, gap=LOOSE, claim=delta, changes=changes, progress=progress)
-            if found.enclosure.upper <= delta:
-                high = eps
-            elif found.enclosure.lower > delta:
-                low = eps
-            else:
-                break
-        if high == math.inf:
-            continue
-        found = notary.enclose(high, gap=LOOSE, claim=delta, progress=progress)
-        if found.enclosure.upper <= delta:
-            return Enclosure(low, high)
+def _of_a_fraction(
+    mechanism: Mechanism, notary: Notary, question: Question, progress: Progress
+) -> Enclosure | None:
+    """For the noise of a fraction of the users: the eps of the change that looks worst, by the
+    notary, then a little more until the bounds of all changes agree."""
+    delta = question.claim
+    assert delta is not None
+    if question.any_sequence or question.releases > 1:
+        return _bisected(notary, delta, None, progress)
+    every = _bounds_of_all(mechanism, notary, question, progress)
+    worst = every(1.0)[1]
+    found, known = _bisected(notary, delta, [worst], progress), {worst}
+    if found is None:
+        return None
+    for more in _RISES:
+        eps = found.upper * (1 + more)
+        upper, worst = every(eps)
+        if upper <= delta:
+            return Enclosure(found.lower, eps)
+        if worst not in known:  # another change may be worse
+            other = _bisected(notary, delta, [worst], progress)
+            known.add(worst)
+            if other is not None and other.lower > found.lower:
+                found = other
     return None
+
+
+def _bounds_of_all(
+    mechanism: Mechanism, notary: Notary, question: Question, progress: Progress
+) -> Callable[[float], tuple[float, Change]]:
+    """An upper bound of delta(eps) for all changes, and the change that looks worst: by the fast
+    evaluators, or by the notary where they do not apply."""
+    bounds = ThinnedBounds(mechanism, question)
+
+    def fast(eps: float) -> tuple[float, Change]:
+        upper = bounds.upper(eps, gap=LOOSE, progress=progress)
+        worst = int(np.argmax(upper))
+        return float(upper[worst]), bounds.less.changes[worst]
+
+    def slow(eps: float) -> tuple[float, Change]:
+        found = notary.enclose(eps, gap=LOOSE, claim=question.claim, progress=progress)
+        return found.enclosure.upper, found.worst_change
+
+    return slow if mechanism.central.share() >= 1 else fast
+
+
+def _bisected(
+    notary: Notary, delta: float, changes: list[Change] | None, progress: Progress
+) -> Enclosure | None:
+    """The eps of these changes alone, by default of all."""
+    low, high, next_try = 0.0, math.inf, 1.0
+    while high - low > _GAP * max(1.0, low):
+        eps = (low + high) / 2 if high < math.inf else next_try
+        if eps > _LARGEST_EPS:
+            return None
+        found = notary.enclose(eps, gap=LOOSE, claim=delta, changes=changes, progress=progress)
+        if found.enclosure.upper <= delta:
+            high = eps
+        elif found.enclosure.lower > delta:
+            low = eps
+        elif high < math.inf:  # as close as the bounds allow
+            break
+        next_try = 2 * eps + 1
+    return Enclosure(low, high)

@@ -2,9 +2,9 @@
 
 Nothing in it is trusted: the exact parameters are read, delta is proved again, and everything else
 that follows from the parameters is recomputed and compared.  What a certificate says about how it
-was made (change, methods, precision, software) is information; its bounds are compared with the
-proof.  A file that contradicts itself is rejected, whatever its noise gives: nobody should deploy
-it, and the verdict says what the noise alone would give.
+was made (change, methods, precision, software) is information; its bounds and the deviation of its
+sampler are compared with the proof.  A file that contradicts itself is rejected, whatever its noise
+gives: nobody should deploy it, and the verdict says what the noise alone would give.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
-from accounting.model.proof_types import DISJOINT, GAP, LOOSE, Tier
+from accounting.model.proof_types import DISJOINT, GAP, LOOSE, AuditTier
+from accounting.proof.deviation import Deviation
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
@@ -36,6 +37,7 @@ from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.documents import Document, RejectedFile, checked
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.problem_section import ProblemSection
 from paramsearch.parameters.sections import Certificate
 from paramsearch.parameters.words import claim_in_words
 
@@ -43,6 +45,8 @@ Verdict = Literal["certified", "violated", "undecided", "rejected"]
 _FINER = 0.1
 """Share of the gap to which a second proof is refined where the first does not settle the bound
 that a certificate states."""
+_ROUNDING = 1e-9
+"""Relative difference of two bounds on the deviation of a sampler that rounding explains."""
 _SEARCH_SECONDS = 60.0
 """After a violation, the search for what does hold ends after this time, or after as much time as
 the proof took if that is more."""
@@ -65,7 +69,9 @@ class Audit(Summarized):
         mechanism: What is deployed, with the noise of the honest users.
         proved_for: The exact fraction of the users that ``claim.honest`` stands for.
         proof: The bounds of delta; None if no proof was completed.
-        confirmed: Whether this proof confirms the file's certificate; None if that was not asked.
+        confirmed: Whether this proof confirms the upper bound of the file's certificate, and
+            contradicts neither its lower bound nor its sampler_deviation; None if that was not
+            asked.
         satisfied_eps: After a violation, the smallest eps that holds at the claimed delta.
         searched: Whether that eps was looked for to the end, so that None means there is none or it
             cannot be found.
@@ -122,7 +128,7 @@ def audit(
     document: Document,
     claim: Claim | None = None,
     *,
-    tier: Tier = "auto",
+    tier: AuditTier = "auto",
     gap: float = GAP,
     budget: float = math.inf,
     explain: bool = True,
@@ -208,7 +214,10 @@ def audit(
             confirmed = proof.enclosure.upper <= stated
         if claim == replace(own, delta=claim.delta):
             wrong = _disproved(trusted.certificate, proof)
-            rejected = _not_reproduced(trusted.certificate, proof)
+            rejected = _not_reproduced(trusted.certificate, proof) or _understated(
+                trusted.certificate, mechanism, trusted.problem
+            )
+            confirmed = confirmed and rejected is None
     verdict, reason = _verdict(claim, proof, mechanism)
     if wrong is not None:
         verdict, reason = "violated", wrong
@@ -331,3 +340,18 @@ def _not_reproduced(certificate: Certificate, proof: Proof) -> str | None:
             f"are not reproduced: this proof gives {found}"
         )
     return None
+
+
+def _understated(
+    certificate: Certificate, mechanism: Mechanism, problem: ProblemSection
+) -> str | None:
+    """Why the certificate's deviation of the sampler is false, if it is."""
+    if not mechanism.central.whole():  # then a proof may be about the law of the sampler itself
+        return None
+    least = Deviation.of(mechanism, problem.eps, problem.releases, problem.adjacency).size
+    if certificate.sampler_deviation >= least * (1 - _ROUNDING):
+        return None
+    return (
+        f"the certificate says the sampler adds at most {certificate.sampler_deviation!r} to "
+        f"delta, but the bound of what it may add is {least!r}"
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import platform
 from importlib import metadata
-from typing import Any
+from typing import Any, get_args
 
 from accounting.base.balls import ball, precision
 from accounting.base.enclosure import exactly
 from accounting.base.errors import TooLarge, Undecided, Violated
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width
+from accounting.base.validation import gap_width, one_of
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import GAP, Tier
@@ -56,6 +56,7 @@ def certify(
         Violated: If the claim is disproved.
         Undecided: If the bounds contain the claimed delta, or time ran out before there were any.
     """
+    one_of("tier", tier, get_args(Tier))  # certificates have no name for what others prove
     claim, gap, mechanism = Claim.of(file), gap_width(gap), claimed_mechanism(file)
     try:
         proof = prove(

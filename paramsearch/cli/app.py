@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from accounting.base.progress import when_compiling
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
 from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
-from paramsearch.cli.proving import audit, certify, profile, rescale, schema, sign
+from paramsearch.cli.proving import audit, certify, compose, profile, rescale, schema, sign
 from paramsearch.cli.running import analyze, randomize, simulate
 from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
 from paramsearch.cli.tables import audit_table, explore, lookup, table
@@ -26,6 +26,7 @@ _LONGEST_LINE = 500
 _COMMANDS = (
     profile.profile,
     audit.audit,
+    compose.compose,
     certify.certify,
     generate.generate,
     generate_real.generate_real,
@@ -132,7 +133,8 @@ def _failure(error: Exception) -> ExitCode:
         context = getattr(error, "ctx", None)
         if context is not None:
             print(f"{context.get_usage()}\nTry '{context.command_path} --help'.", file=sys.stderr)
-        return _fail("error", error.format_message(), name="UsageError")
+        cause = error.format_message() + _where_there_is(getattr(error, "option_name", None))
+        return _fail("error", cause, name="UsageError")
     # a bug: exit code 1 would read as a verdict
     return _fail("internal error, please report it", f"{type(error).__name__}: {error}")
 
@@ -157,12 +159,27 @@ def _fail(
     return code
 
 
+def _commands() -> dict[str, Any]:
+    """The commands by their names."""
+    found: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return found
+
+
+def _where_there_is(option: str | None) -> str:
+    """Which command has an option that ``lookup`` was given and does not have."""
+    if option is None or "lookup" not in sys.argv[1:]:
+        return ""
+    words = sys.argv[sys.argv.index("lookup") + 1 :]
+    command = lookup.search_instead(option, words, _commands())
+    return "" if command is None else f": no table has such files; a search makes one: {command}"
+
+
 def _without_dead_ends(text: str) -> str:
     """The text of an error; if it advises an option that this command does not have, with a remark
     that says so."""
     from paramsearch.cli.output import COMMAND
 
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # it is a group
+    commands = _commands()
     asked = next((word for word in sys.argv[1:] if word in commands), None)
     if asked is None:
         return text

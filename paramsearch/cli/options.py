@@ -12,13 +12,15 @@ from accounting.base.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from accounting.model.change import Adjacency as AdjacencyName
+    from accounting.model.proof_types import AuditTier as AuditTierName
     from accounting.model.proof_types import Tier as TierName
     from paramsearch.deploy.simulate import SamplingPath as PathName
     from paramsearch.deploy.simulate import Values as ValuesName
     from paramsearch.request import Method as MethodName
     from paramsearch.request import Objective as ObjectiveName
 else:  # plain text to Typer: the code that uses a value checks it, and its message names the remedy
-    AdjacencyName = TierName = ValuesName = PathName = MethodName = ObjectiveName = str
+    AdjacencyName = AuditTierName = TierName = ValuesName = PathName = MethodName = str
+    ObjectiveName = str
 
 
 _MOST_DIGITS = 24
@@ -85,7 +87,7 @@ Adjacencies = Annotated[
     list[AdjacencyName] | None,
     typer.Option(
         help="substitution: one user's input becomes any other; zero-out: it becomes 0, or appears "
-        "in the place of 0. Given twice, both are shown side by side. [substitution]"
+        "in the place of 0. Given twice, both are shown side by side; by default substitution."
     ),
 ]
 OtherAdjacency = Annotated[
@@ -115,13 +117,18 @@ Resume = Annotated[
     bool, typer.Option("--resume", help="Continue from the file that --output names.")
 ]
 Gap = Annotated[float, typer.Option(help="Relative gap between the bounds.")]
-Tier = Annotated[
-    TierName,
+_TIERS = (
+    "ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
+    "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
+    "mixed; for several releases ball up to max_value 24, then fast; light: an upper bound "
+    "for less noise, where there is far more than needed"
+)
+Tier = Annotated[TierName, typer.Option(help=f"{_TIERS}.")]
+AuditTier = Annotated[
+    AuditTierName,
     typer.Option(
-        help="ball: every pair in ball arithmetic; fast: floating point with error bounds; mixed: "
-        "ball for the worst pairs, fast for the others; auto: ball up to max_value 128, then "
-        "mixed; for several releases ball up to max_value 24, then fast; light: an upper bound "
-        "for less noise, where there is far more than needed."
+        help=f"{_TIERS}; reference: the definition, summed over all message counts, for small "
+        "problems."
     ),
 ]
 Output = Annotated[

@@ -21,12 +21,13 @@ from accounting.base.validation import probability, real, whole
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.interval import CentralTails, half_width
 from paramsearch.deploy.participation import (
-    FALSE_ALARM,
     check_enough,
-    most_messages,
+    fewer_than_assumed,
     only_noise,
     too_few_messages,
     too_few_users,
+    too_many_messages,
+    unlike_file,
 )
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -79,7 +80,7 @@ class Estimate(Summarized):
         messages: Number of messages that were added up.
         rejected: Number of messages that are not symbols of the file.
         duplicates: Number of messages left out because their id had been seen before.
-        implausible: What is wrong with the number of messages or users; None if nothing is.
+        implausible: What is wrong with the numbers of messages or users; None if nothing is.
 
     >>> from importlib import resources
     >>> from paramsearch import load
@@ -187,7 +188,8 @@ class Analyzer(Summarized):
         counted = self.codec.symbols <= _MOST_COUNTED
         self._counts = np.zeros(self.codec.symbols if counted else 0, np.int64)
         self._sums = np.zeros(0 if counted else self.codec.dimension, np.int64)
-        self._uncounted_noise = 0
+        self._value_counts = np.zeros(len(self._values), np.int64)
+        self._noise_counts = np.zeros(self.codec.dimension, np.int64)
         self._seen: set[object] = set()
 
     def summary(self) -> tuple[str, str]:
@@ -255,22 +257,34 @@ class Analyzer(Summarized):
         else:
             coordinate, index = np.divmod(symbols, len(self.codec.alphabet))
             np.add.at(self._sums, coordinate, self._values[index])
-            self._uncounted_noise += int(np.count_nonzero(self._only_noise[index]))
+            self._value_counts += np.bincount(index, minlength=len(self._values))
+            np.add.at(self._noise_counts, coordinate, self._only_noise[index])
 
     @property
     def sums(self) -> IntArray:
         """The sum of the messages of every coordinate."""
         if not len(self._counts):
             return self._sums
-        found: IntArray = self._counts.reshape(self.codec.dimension, -1) @ self._values
-        return found
+        return np.asarray(self._counts.reshape(self.codec.dimension, -1) @ self._values)
+
+    @property
+    def by_value(self) -> IntArray:
+        """Number of messages with each value of the alphabet, over all coordinates."""
+        if not len(self._counts):
+            return self._value_counts
+        return np.asarray(self._counts.reshape(self.codec.dimension, -1).sum(axis=0))
+
+    @property
+    def noise_by_coordinate(self) -> IntArray:
+        """Number of messages of every coordinate whose value no input is sent as, only noise."""
+        if not len(self._counts):
+            return self._noise_counts
+        return np.asarray(self._counts.reshape(self.codec.dimension, -1) @ self._only_noise)
 
     @property
     def noise_messages(self) -> int:
-        """Number of messages whose value no user's input is sent as, only noise."""
-        if not len(self._counts):
-            return self._uncounted_noise
-        return int(self._counts.reshape(self.codec.dimension, -1).sum(axis=0) @ self._only_noise)
+        """Number of all these messages."""
+        return int(self.noise_by_coordinate.sum())
 
     def result(self, confidence: float = 0.95) -> Estimate:
         """Estimate the sum from the messages so far; more may be added afterwards.
@@ -305,7 +319,7 @@ class Analyzer(Summarized):
             messages=self.messages,
             rejected=self.rejected,
             duplicates=self.duplicates,
-            implausible=few or self.too_many(),
+            implausible=few or self.implausible(),
         )
 
     def require_messages(self, source: str, *, read: int = 0, rejected: int = 0) -> None:
@@ -343,15 +357,14 @@ class Analyzer(Summarized):
         inside = (Fraction(nearest) - exact) * steps < 0
         return np.array([math.nextafter(nearest, outside) if inside else nearest])
 
-    def too_many(self) -> str | None:
-        """Why there are implausibly many messages; None if there are not."""
-        most = most_messages(self.file, self.users)
-        if self.messages <= most:
-            return None
-        return (
-            f"{self.messages:,} messages are too many: {self.users:,} users send more than "
-            f"{most:,} with probability below {FALSE_ALARM:g}; were some counted twice?"
-        )
+    def implausible(self) -> str | None:
+        """Why the messages, if not too few for the certificate, are odd; None if they are not."""
+        odd = too_many_messages(self.file, self.users, self.messages)
+        if odd is None and not self.allow_few:  # which allows the counts to be small
+            odd = fewer_than_assumed(self.file, self.users, self.noise_messages) or unlike_file(
+                self.file, self.users, self.by_value, self.noise_by_coordinate
+            )
+        return odd
 
 
 def _step(file: ParameterFile, low: float | None, high: float | None) -> Fraction:

@@ -9,18 +9,26 @@ add to any count of messages, so with c_s counted elements of s, for every x > 0
     P(count <= k) <= e^(xk) product over s of (1 + p_s (1 - e^(-x c_s)) / (1 - p_s))^(-r_s honest).
 
 A count that is less likely than 1e-9 by the best of these bounds means that too few took part.
+
+Nothing in a message says which file it was made with.  But the count of every value, and that of
+the noise in every coordinate, has its own law, so that most messages of another file have an
+implausible one.  With a values and d coordinates, each bound has probability at most
+1e-9 / (2 a + 2 d), hence a false alarm of any of them at most 1e-9.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import AccountingError, InvalidParameter
-from paramsearch.deploy.noise_terms import noise_terms
+from paramsearch.deploy.noise_terms import NoiseTerm, noise_terms
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -84,24 +92,78 @@ def only_noise(file: ParameterFile, value: int) -> bool:
     return not 1 <= value <= file.problem.max_value
 
 
-def least_count(file: ParameterFile, counted: Callable[[int], bool]) -> int:
+@dataclass(frozen=True)
+class CountedNoise:
+    """How many of the noise messages in one coordinate are counted: the sum over some atoms of
+    ``size`` times NB(``r``, ``p``), where all n users of the file add their noise."""
+
+    size: FloatArray
+    r: FloatArray
+    p: FloatArray
+    one_minus_p: FloatArray
+
+    @staticmethod
+    def of(counted: Sequence[tuple[int, NoiseTerm]]) -> CountedNoise:
+        """Of atoms, each with its number of counted elements."""
+        some = [(size, term) for size, term in counted if size]
+        return CountedNoise(
+            np.array([size for size, _ in some], np.float64),
+            np.array([term.r for _, term in some], np.float64),
+            np.array([_as_double(term.p) for _, term in some], np.float64),
+            np.array([term.one_minus_p for _, term in some], np.float64),
+        )
+
+    @property
+    def mean(self) -> float:
+        """Expected number of counted messages."""
+        return float((self.size * self.r * self.p / self.one_minus_p).sum())
+
+    def fewest(self, share: float, alarm: float) -> int:
+        """A number that ``share`` times this noise falls below with probability below ``alarm``."""
+        mean = self.mean * share
+        if not mean:
+            return 0
+        x = np.geomspace(1e-3, 1e6, 400) / mean  # the bound holds for every x
+        gain = -self.p * np.expm1(-np.outer(x, self.size)) / self.one_minus_p
+        decay = (share * self.r * np.log1p(gain)).sum(axis=1) * _SAFE
+        most = float(((decay + math.log(alarm)) / x).max()) * _SAFE
+        return max(0, math.floor(most) + 1)
+
+    def most(self, share: float, alarm: float) -> int:
+        """A number that ``share`` times this noise exceeds with probability below ``alarm``.
+
+        Chernoff's bound: E[e^(s count)] is the product of ((1 - p) / (1 - p e^(s size)))^(r share).
+        """
+        if not len(self.size):
+            return 0
+        largest = float((-np.log(self.p) / self.size).min())
+        s = largest * np.arange(1, 256) / 256
+        grown = self.p * np.exp(np.outer(s, self.size))
+        inside = (grown < 1).all(axis=1)  # by rounding not all, where p is next to 1
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            moment = np.log1p(-self.p) - np.log1p(-grown[inside])
+            bound = ((share * self.r * moment).sum(axis=1) - math.log(alarm)) / s[inside]
+        least = float(bound.min(initial=np.inf))
+        if not math.isfinite(least):
+            raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
+        return math.ceil(least / _SAFE)
+
+
+def _noise_of(file: ParameterFile, counted: Callable[[int], bool]) -> CountedNoise:
+    """The noise messages with ``counted`` values."""
+    return CountedNoise.of([(sum(map(counted, term.atom)), term) for term in noise_terms(file)])
+
+
+def least_count(
+    file: ParameterFile, counted: Callable[[int], bool], share: float | None = None
+) -> int:
     """The least plausible number of messages with ``counted`` values, over all coordinates.
 
-    If enough users take part, there are fewer with probability below 1e-9.  It is 0 if the noise is
-    too small to tell.
+    If the ``share`` of the users adds its noise, by default the one that the certificate needs,
+    there are fewer with probability below 1e-9.  It is 0 if the noise is too small to tell.
     """
-    terms = noise_terms(file)
-    size = np.array([sum(map(counted, term.atom)) for term in terms], np.float64)
-    shape = np.array([term.r for term in terms]) * file.problem.honest * file.dimension
-    one_minus_p = np.array([term.one_minus_p for term in terms])
-    mean = float((shape * size * (1 - one_minus_p) / one_minus_p).sum())
-    if not mean:
-        return 0
-    x = np.geomspace(1e-3, 1e6, 400) / mean  # the bound holds for every x
-    gain = -(1 - one_minus_p) * np.expm1(-np.outer(x, size)) / one_minus_p
-    decay = (shape * np.log1p(gain)).sum(axis=1) * _SAFE
-    most = float(((decay + math.log(FALSE_ALARM)) / x).max()) * _SAFE
-    return max(0, math.floor(most) + 1)
+    enough = file.problem.honest if share is None else share
+    return _noise_of(file, counted).fewest(enough * file.dimension, FALSE_ALARM)
 
 
 def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | None:
@@ -117,9 +179,78 @@ def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | No
             return (
                 f"{found:,} messages{what} are too few: the {required_users(file):,} users that "
                 f"the file's certificate needs send fewer than {least:,} with probability below "
-                f"{FALSE_ALARM:g}; users or messages are missing"
+                f"{FALSE_ALARM:g}; users or messages are missing, or the messages were made with "
+                "another file"
             )
     return None
+
+
+def fewer_than_assumed(file: ParameterFile, users: int, noise: int) -> str | None:
+    """Why fewer than ``users`` users seem to have taken part, though no fewer than the certificate
+    needs; None if nothing says so.  ``noise`` messages have a value that ``only_noise`` sends."""
+    least = least_count(file, lambda value: only_noise(file, value), users / file.problem.n)
+    if noise >= least:
+        return None
+    return (
+        f"{noise:,} messages that only noise sends are too few for {users:,} users, who send fewer "
+        f"than {least:,} with probability below {FALSE_ALARM:g}: fewer took part, or added noise; "
+        "--users says how many did"
+    )
+
+
+def noticed_below(file: ParameterFile, users: int) -> int:
+    """About the number of users below which ``fewer_than_assumed`` notices that not all ``users``
+    took part: their expected noise is the least plausible one.  It is 0 if nothing is noticed."""
+    noise = _noise_of(file, lambda value: only_noise(file, value))
+    share = users / file.problem.n * file.dimension
+    return round(users * noise.fewest(share, FALSE_ALARM) / (noise.mean * share))
+
+
+def unlike_file(
+    file: ParameterFile, users: int, by_value: IntArray, noise_by_coordinate: IntArray
+) -> str | None:
+    """Why the messages were hardly made with this file; None if nothing says so.
+
+    Args:
+        file: The parameter file.
+        users: Number of users who took part.
+        by_value: Number of messages with each value of the alphabet, over all coordinates.
+        noise_by_coordinate: Number of messages in each coordinate that only noise sends.
+    """
+    alarm = FALSE_ALARM / (2 * len(by_value) + 2 * file.dimension)
+    fewest, most = file.problem.honest, users / file.problem.n
+    odd = []
+    for value, noise, found in zip(
+        file.alphabet, _noise_by_value(file), by_value.tolist(), strict=True
+    ):
+        low = noise.fewest(fewest * file.dimension, alarm)
+        high = noise.most(most * file.dimension, alarm)
+        if not only_noise(file, value):
+            high += users
+        if not low <= found <= high:
+            odd.append((f"{found:,} messages have the value {value}", low, high))
+    noise = _noise_of(file, lambda value: only_noise(file, value))
+    low, high = noise.fewest(fewest, alarm), noise.most(most, alarm)
+    for place in np.flatnonzero((noise_by_coordinate < low) | (noise_by_coordinate > high)):
+        found = noise_by_coordinate[place]
+        odd.append((f"{found:,} messages of coordinate {place} are only noise", low, high))
+    if not odd:
+        return None
+    what, low, high = odd[0]
+    others = f", and {len(odd) - 1:,} more counts are as odd" if len(odd) > 1 else ""
+    return (
+        f"{what}, where this file has between {low:,} and {high:,} except with probability "
+        f"{FALSE_ALARM:g}{others}: were these messages made with another file?"
+    )
+
+
+def _noise_by_value(file: ParameterFile) -> Iterator[CountedNoise]:
+    """The noise messages with each value of the alphabet."""
+    counted: dict[int, list[tuple[int, NoiseTerm]]] = {value: [] for value in file.alphabet}
+    for term in noise_terms(file):
+        for value, size in Counter(term.atom).items():
+            counted[value].append((size, term))
+    return map(CountedNoise.of, counted.values())
 
 
 def _as_double(p: Fraction) -> float:
@@ -136,26 +267,18 @@ def _as_double(p: Fraction) -> float:
 def most_messages(file: ParameterFile, users: int) -> int:
     """A number of messages that this number of users exceeds with probability below 1e-9.
 
-    Every user sends the noise and at most one message more.  An atom with |s| elements contributes
-    |s| times a negative binomial, bounded by its moment generating function.
+    Every user sends the noise and at most one message more.
     """
     share = users / file.problem.n * file.dimension
-    terms = noise_terms(file)
-    laws = [(len(term.atom), term.r, _as_double(term.p)) for term in terms]
-    largest = min(-math.log(p) / size for size, _, p in laws)
+    return users + _noise_of(file, lambda _: True).most(share, FALSE_ALARM)
 
-    def bound(s: float) -> float:
-        """Chernoff's bound on the number of noise messages."""
-        grown = [p * math.exp(s * size) for size, _, p in laws]
-        if max(grown) >= 1:  # by rounding, where p is next to 1
-            return math.inf
-        moment = sum(
-            share * r * (math.log1p(-p) - math.log1p(-more))
-            for (_, r, p), more in zip(laws, grown, strict=True)
-        )
-        return (moment - math.log(FALSE_ALARM)) / s
 
-    noise = min(bound(largest * k / 256) for k in range(1, 256))
-    if not math.isfinite(noise):
-        raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
-    return users + math.ceil(noise)
+def too_many_messages(file: ParameterFile, users: int, total: int) -> str | None:
+    """Why this number of messages is implausibly large; None if it is not."""
+    most = most_messages(file, users)
+    if total <= most:
+        return None
+    return (
+        f"{total:,} messages are too many: {users:,} users send more than {most:,} with "
+        f"probability below {FALSE_ALARM:g}; were some counted twice, or made with another file?"
+    )

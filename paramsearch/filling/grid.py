@@ -37,7 +37,7 @@ from accounting.base.strict_json import read_text
 from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import central_by_fraction
 from accounting.model.proof_types import Tier
-from paramsearch.parameters.parameter_file import refusals
+from paramsearch.refusals import refused_in_words
 from paramsearch.request import DEFAULT_CENTRAL_FRACTION, DEFAULT_TRIES, Objective, Request
 from paramsearch.tables.cell import Cell
 from paramsearch.tables.index import VERSION
@@ -90,7 +90,7 @@ class Grid(BaseModel):
             text = json.dumps(tomllib.loads(read_text(path)), default=str)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
-        with refusals(str(path)):
+        with refused_in_words(str(path), hint=f"a grid has {', '.join(Grid.model_fields)}"):
             grid = Grid.model_validate_json(text)
         axes = grid.max_value, grid.central_fraction, grid.eps, grid.delta, grid.objective
         if (size := math.prod(map(len, axes))) > LARGEST_GRID:

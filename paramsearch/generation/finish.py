@@ -8,6 +8,7 @@ missed are bounded as well, or a little more noise is added.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
@@ -15,7 +16,7 @@ from itertools import count
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.errors import Undecided, Violated
+from accounting.base.errors import TooLarge, Undecided, Violated
 from accounting.base.progress import Progress, silent
 from accounting.composition.any_sequence import sequence_bounds
 from accounting.evaluator.evaluate import evaluate
@@ -51,9 +52,17 @@ _FIRST_REPAIR = 2e-4
 
 
 def finish(
-    model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
+    model: NoiseModel,
+    x: FloatArray,
+    request: Request,
+    *,
+    deadline: float = math.inf,
+    progress: Progress = silent,
 ) -> tuple[ParameterFile, FloatArray]:
-    """The certified file, and the noise in it as parameters of the model."""
+    """The certified file, and the noise in it as parameters of the model.
+
+    If the usual proof is not done by the ``deadline``, the fast evaluators prove what is left.
+    """
     worst = None if model.target.problem.any_sequence else WorstPairs.estimated(model, x)
     x = calibrated(model, x, progress) if worst is None else worst.calibrated(x, progress)
     slow_proof = request.tier != "fast" and not model.large
@@ -64,9 +73,10 @@ def finish(
         raised = shifted_means(x, increase)
         try:
             file = proposed_file(model, raised, request)
-            return certify(file, tier=request.tier, progress=progress), raised
+            return certified_in_time(file, request, deadline, progress), raised
         except (Violated, Undecided) as error:
-            if attempt + 1 == _REPAIRS and isinstance(error, Undecided):
+            beyond = isinstance(error.__cause__, TooLarge)  # more noise makes it no smaller
+            if beyond or (attempt + 1 == _REPAIRS and isinstance(error, Undecided)):
                 raise
             progress(f"repairing: {error}")
             more = None if worst is None else worst.with_missed(raised)
@@ -78,6 +88,21 @@ def finish(
         f"after {_REPAIRS} repairs delta = {model.target.problem.delta!r} is still missed; this "
         "problem defeats the estimates of the search: ask for a larger delta, or report it"
     )
+
+
+def certified_in_time(
+    file: ParameterFile, request: Request, deadline: float, progress: Progress = silent
+) -> ParameterFile:
+    """Certify as asked; where nothing is, by the fast evaluators once the time is over."""
+    if request.tier not in ("auto", "light"):
+        return certify(file, tier=request.tier, progress=progress)
+    try:
+        return certify(file, tier=request.tier, deadline=deadline, progress=progress)
+    except Undecided:
+        if time.monotonic() < deadline:
+            raise
+    progress("the budget is used up: the fast evaluators prove the rest")
+    return certify(file, tier="fast", progress=progress)
 
 
 def proposed_file(model: NoiseModel, x: FloatArray, request: Request) -> ParameterFile:

@@ -15,7 +15,7 @@ from accounting.base.validation import instance
 from accounting.model.costs import largest_central_of
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
-from paramsearch.generation.finish import finish
+from paramsearch.generation.finish import finish, proposed_file
 from paramsearch.generation.optimality import LocalOptimality, prove_local_optimality
 from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
@@ -23,9 +23,10 @@ from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget, never
+from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
-from paramsearch.search.family_search import Candidate, Search, Start
+from paramsearch.search.family_search import Search
 from paramsearch.search.target import Target
 
 _SMALL_PROBLEM = 24
@@ -37,7 +38,15 @@ _FEWER_BITS = 0.995
 
 
 class ProofInterrupted(KeyboardInterrupt):
-    """An interrupt while the result of a search was being certified, which gives it up."""
+    """An interrupt while the result of a search was being certified.
+
+    Attributes:
+        found: That result, not certified: delta is met according to estimates alone.
+    """
+
+    def __init__(self, found: ParameterFile) -> None:
+        super().__init__()
+        self.found = found
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,7 +100,8 @@ def generate(
     """Search for the cheapest parameters of a request, and certify them.
 
     A KeyboardInterrupt ends the search, and the best candidate so far is certified; a second one,
-    or one that comes when the search has ended, is passed on.
+    or one that comes when the search has ended, is passed on as ProofInterrupted, with what was
+    found.  One that comes after the certificate only leaves the proof of local optimality out.
 
     Args:
         request: The problem, and how to solve it.
@@ -155,7 +165,7 @@ def _generate(
             best = search.run(start, drafts)
         if not budget.spent():
             progress(f"the last steps, best {search.best_in_words()}")
-            best = polished(best)
+            best = polished(best, deadline=budget.at(1.0))
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -257,28 +267,33 @@ def _finished(
             best.model,
             best.solution.x,
             request,
+            deadline=plan.end,
             progress=lambda text: progress(f"certifying: {text}"),
         )
     except KeyboardInterrupt as signal:
-        raise ProofInterrupted from signal
+        raise ProofInterrupted(proposed_file(best.model, best.solution.x, request)) from signal
     except InvalidParameter as error:
         raise Undecided(
             f"the search ended outside the range of the evaluators ({error}); take a larger eps or "
             "a smaller fraction of it"
         ) from error
-    optimality = None
-    if plan.proves_optimality:
-        optimality = prove_local_optimality(
-            best.model, x, request, deadline=plan.end, progress=progress
-        )
-    late = interrupted or time.monotonic() + _PREDICTION_SECONDS > plan.end
+    optimality = fewer_bits = None
+    try:
+        if plan.proves_optimality:
+            optimality = prove_local_optimality(
+                best.model, x, request, deadline=plan.end, progress=progress
+            )
+        if not interrupted and time.monotonic() + _PREDICTION_SECONDS <= plan.end:
+            fewer_bits = _fewer_bits(search, best, file.cost.bits_per_user)
+    except KeyboardInterrupt:  # the file is certified
+        interrupted = True
     return Generated(
         file,
         optimality,
         tuple(search.prices),
         interrupted=interrupted,
         cut_short=cut_short,
-        fewer_bits=None if late else _fewer_bits(search, best, file.cost.bits_per_user),
+        fewer_bits=fewer_bits,
     )
 
 

@@ -7,12 +7,13 @@ finally the bound for arbitrary sequences itself is lowered.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
 from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
 from accounting.protocol import Protocol
-from paramsearch.search.family_search import Candidate
+from paramsearch.search.candidate import Candidate
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.noise.sequence_noise import optimize_sequence_noise
@@ -27,20 +28,26 @@ _SECONDS = 120.0
 """Time for lowering the bound for arbitrary sequences."""
 
 
-def polished(best: Candidate) -> Candidate:
-    """The candidate with more exact noise; the same where that would take as long as the search."""
+def polished(best: Candidate, *, deadline: float = math.inf) -> Candidate:
+    """The candidate with more exact noise; the same where that would take as long as the search.
+
+    No step begins after the ``deadline``.
+    """
     problem = best.model.target.problem
     if best.model.large:
         return best
     if problem.any_sequence:
         for _ in range(_MIXINGS if problem.releases <= _FEW_RELEASES else 0):
-            best = _with_worst_sequences(best)
-        return _against_any_sequence(best)
-    solution = optimize_noise(best.model, best.solution.x, tolerance=1e-5, steps=30)
+            if time.monotonic() < deadline:
+                best = _with_worst_sequences(best, deadline)
+        return _against_any_sequence(best, deadline)
+    solution = optimize_noise(
+        best.model, best.solution.x, tolerance=1e-5, steps=30, deadline=deadline
+    )
     return replace(best, solution=solution) if solution.messages < best.solution.messages else best
 
 
-def _with_worst_sequences(best: Candidate) -> Candidate:
+def _with_worst_sequences(best: Candidate, deadline: float) -> Candidate:
     """Optimize the noise against the changes that are worst together.
 
     Fixed sequences may reach only as much less than delta as adaptive ones exceed it now.
@@ -57,11 +64,12 @@ def _with_worst_sequences(best: Candidate) -> Candidate:
         share=target.share * min(1.0, max(0.01, problem.delta / reached)),
     )
     model = NoiseModel(best.model.family, target)
-    return replace(best, solution=optimize_noise(model, best.solution.x, tolerance=1e-4, steps=30))
+    solution = optimize_noise(model, best.solution.x, tolerance=1e-4, steps=30, deadline=deadline)
+    return replace(best, solution=solution)
 
 
-def _against_any_sequence(best: Candidate) -> Candidate:
+def _against_any_sequence(best: Candidate, deadline: float) -> Candidate:
     """Lower the bound for arbitrary sequences itself."""
-    deadline = time.monotonic() + _SECONDS
+    deadline = min(deadline, time.monotonic() + _SECONDS)
     x = optimize_sequence_noise(best.model, best.solution.x, deadline=deadline)
     return replace(best, solution=replace(best.solution, x=x, messages=best.model.messages(x)))

@@ -44,16 +44,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import rfc8785
 from pydantic import (
     BaseModel,
     Field,
-    ValidationError,
     model_validator,
 )
 
@@ -63,7 +62,7 @@ from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.change import ZERO_OUT, Change, change_count, directions
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
-from accounting.model.proof_types import BALL, BALL_2D, COMPARISON, FAST
+from accounting.model.proof_types import BALL, BALL_2D, BALL_COUPLED, COMPARISON, FAST
 from paramsearch.files import write_atomically
 from paramsearch.parameters.problem_section import (
     TAGS,
@@ -82,6 +81,7 @@ from paramsearch.parameters.sections import (
     SequenceCertificate,
     Value,
 )
+from paramsearch.refusals import refused_in_words
 
 Format = Literal[
     "correlated-noise-parameters/1",
@@ -93,6 +93,12 @@ INTEGERS: Format = "correlated-noise-parameters/1"
 VECTORS: Format = "correlated-noise-parameters/2"
 SEQUENCES: Format = "correlated-noise-parameters/3"
 ABSENCES: Format = "correlated-noise-parameters/4"
+refusals = partial(
+    refused_in_words,
+    hint="`paramsearch schema` describes every field",
+    alternatives={*TAGS, "Certificate", "SequenceCertificate"},
+)
+"""What a parameter file may not have becomes one InvalidConfiguration."""
 
 
 class ParameterFile(Summarized, Part):
@@ -177,7 +183,7 @@ class ParameterFile(Summarized, Part):
                     "certificate.worst_sequence has inputs that vanish and inputs that appear: "
                     "under zero-out it is one or the other"
                 )
-        unknown = set(certificate.proof) - {BALL, BALL_2D, FAST, COMPARISON}
+        unknown = set(certificate.proof) - {BALL, BALL_2D, BALL_COUPLED, FAST, COMPARISON}
         if unknown:
             raise ValueError(f"certificate.proof has the unknown method {min(unknown)!r:.40}")
         if sum(certificate.proof.values()) != pairs:
@@ -298,22 +304,6 @@ def from_json(data: Any, *, source: str) -> ParameterFile:
             return ParameterFile.model_validate_json(json.dumps(data))
         except RecursionError as error:
             raise InvalidConfiguration(f"{source} is nested too deeply") from error
-
-
-@contextmanager
-def refusals(source: str) -> Iterator[None]:
-    """What a model refuses becomes one InvalidConfiguration that names the place and the value."""
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in TAGS)
-        given = "" if isinstance(first["input"], (dict, list)) else f" = {first['input']!r:.60}"
-        message = first["msg"].removeprefix("Value error, ")
-        text = f"{where}{given}: {message}" if where else message
-        raise InvalidConfiguration(f"{source}: {text}") from None
-    except rfc8785.CanonicalizationError as error:
-        raise InvalidConfiguration(f"{source} has no canonical form: {error}") from error
 
 
 def dumps(parameters: ParameterFile) -> str:

@@ -9,7 +9,15 @@ from datetime import date
 from accounting.model.change import SUBSTITUTION, ZERO_OUT, Change
 from accounting.model.configuration import Proposal
 from accounting.model.proof import Proof
-from accounting.model.proof_types import BALL, BALL_2D, COMPARISON, DISJOINT, FAST
+from accounting.model.proof_types import (
+    BALL,
+    BALL_2D,
+    BALL_COUPLED,
+    COMPARISON,
+    DISJOINT,
+    FAST,
+    REFERENCE,
+)
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
 from paramsearch.parameters.honest_fraction import in_words
@@ -54,8 +62,14 @@ _ADJACENCY_OF_VECTORS = {
 _METHODS = {
     BALL: ("ball", _BALLS),
     BALL_2D: ("ball, thinned", f"{_BALLS}; the central noise as doubles with error bounds"),
+    BALL_COUPLED: (
+        "ball, coupled",
+        f"{_BALLS}; the central noise of a fraction of the users by a coupling, in doubles with "
+        "error bounds",
+    ),
     FAST: ("fast", "floating point with proved error bounds"),
     COMPARISON: ("comparison", "another pair is at least as easy to tell apart, at every eps"),
+    REFERENCE: ("enumeration", "the definition, summed over all message counts"),
     DISJOINT: ("disjoint supports", "every view distinguishes the two inputs"),
 }
 

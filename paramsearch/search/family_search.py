@@ -24,6 +24,7 @@ from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
 from accounting.model.costs import central_messages
 from paramsearch.search.budget import Budget
+from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.effort import Effort
 from paramsearch.search.families.atom_descent import descend
@@ -32,7 +33,7 @@ from paramsearch.search.families.family_draft import DraftKey, FamilyDraft
 from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.family_screening import FamilyScreening, changes_at
 from paramsearch.search.noise.evidence import evidence_of
-from paramsearch.search.noise.noise_model import NoiseByValue, NoiseModel
+from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
 from paramsearch.search.noise.tied_laws import tied_laws
 from paramsearch.search.screened_family import Screened
@@ -55,34 +56,10 @@ _AT_ONCE = 8
 _PATIENCE = 12
 """Number of single moves in a row that may fail.  These constants are rules of thumb."""
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """A family with its best noise."""
-
-    draft: FamilyDraft
-    solution: Solution
-
-    @property
-    def model(self) -> NoiseModel:
-        return self.solution.model
-
-    @property
-    def price(self) -> float:
-        """What the target minimizes."""
-        return self.model.target.price(self.solution.messages, self.draft.symbols)
-
-    def messages_at(self, draft: FamilyDraft) -> float:
-        """The messages at which the family of ``draft`` has this price."""
-        return self.model.target.messages_at(self.price, draft.symbols)
-
-
-@dataclass(frozen=True)
-class Start:
-    """A family to begin with, and the noise it had in a similar problem."""
-
-    draft: FamilyDraft
-    noise: NoiseByValue
+_NO_FAMILY_FITS = (
+    "no family fits into the tables of the estimates: this problem needs too much noise; take a "
+    "larger eps, or another share of it for the central noise"
+)
 
 
 @dataclass
@@ -159,7 +136,7 @@ class Search:
         if top > 1:
             self.change_randomly(improved, effort.changes)
         if self.best is None:
-            raise TooLarge("no family fits into the tables of the estimates")
+            raise TooLarge(_NO_FAMILY_FITS)
         return self.best
 
     def _screened(self, drafts: list[FamilyDraft], effort: Effort) -> list[Candidate]:
@@ -220,7 +197,7 @@ class Search:
             if self.budget.spent(_STAGE_2_UNTIL):
                 break
         if self.best is None:
-            raise TooLarge("no family fits into the tables of the estimates")
+            raise TooLarge(_NO_FAMILY_FITS)
         return found
 
     def _tried(self, entry: Screened, *, near: Candidate | None) -> Candidate | None:
@@ -247,7 +224,7 @@ class Search:
     def solve_start(self, start: Start) -> Candidate:
         """The best noise for the family of ``start``, beginning with the noise it had."""
         model = NoiseModel(start.draft.family, self.target)
-        x = model.adapted(start.noise, model.needs_by_value())
+        x = start.noise_for(model)
         return self._solved(start.draft, optimize_noise(model, x, deadline=self.budget.at(1.0)))
 
     def solve_screened(self, entry: Screened, near: Candidate | None = None) -> Candidate:

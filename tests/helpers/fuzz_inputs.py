@@ -246,7 +246,7 @@ def _plausible(rng: random.Random) -> dict[str, Any]:
 
 
 def _tier(rng: random.Random) -> list[str]:
-    return ["--tier", rng.choice(["auto", "ball", "mixed", "fast", "light"])]
+    return ["--tier", rng.choice(["auto", "ball", "mixed", "fast", "light", "reference"])]
 
 
 def _json(rng: random.Random) -> list[str]:

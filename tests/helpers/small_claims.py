@@ -1,16 +1,53 @@
-"""Random small mechanisms, as configuration files, with the true delta by enumeration."""
+"""Random small mechanisms, as configuration files, with the true delta from the definition."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-import small_views
-from truth import Bracket
-
+from accounting import Enclosure, ExactCentral, ExactNoise, Mechanism, Reference
 from accounting.model.configuration import Proposal
+
+Noise = tuple[float, float]
+"""r and p of a negative binomial."""
+
+
+def small_mechanism(
+    units: Sequence[Noise],
+    double: Noise | None = None,
+    *,
+    eps_central: float,
+    share: float = 1.0,
+    dimension: int = 1,
+) -> Mechanism:
+    """max_value 1 with noises on {-1, 1}, or 2 with one on {2, -1, -1} as well.
+
+    ``share`` is the parameter r of the central noises; the other noises are as they are given.
+    """
+    top = 1 if double is None else 2
+    atoms = {(-1, 1): tuple(_exact(noise) for noise in units)}
+    if double is not None:
+        atoms[2, -1, -1] = (_exact(double),)
+    step = Fraction(eps_central) / top
+    return Mechanism(top, atoms, ExactCentral(step=step, fraction=Fraction(share)), dimension)
+
+
+def _exact(noise: Noise) -> ExactNoise:
+    return ExactNoise(r=Fraction(noise[0]), p=Fraction(noise[1]))
+
+
+def random_mechanism(rng: random.Random, *, double: bool, quiet: bool) -> Mechanism:
+    """With ``quiet`` the noise is small enough to enumerate three releases."""
+
+    def noise() -> Noise:
+        r = rng.uniform(0.3, 1) if rng.random() < 0.3 else rng.uniform(1, 5)
+        return round(r, 3), round(rng.uniform(0.1, 0.45) if quiet else rng.uniform(0.5, 0.8), 3)
+
+    units, two = [noise()], noise() if double else None
+    return small_mechanism(units, two, eps_central=round(rng.uniform(0.8, 2.5), 3))
 
 
 @dataclass(frozen=True)
@@ -19,8 +56,7 @@ class Small:
 
     data: dict[str, Any]
     share: float
-    truth: Bracket
-    worst_pair: tuple[int, int]
+    truth: Enclosure
 
     @property
     def eps(self) -> float:
@@ -30,28 +66,29 @@ class Small:
         return Proposal.of({**self.data, "delta": delta})
 
 
-def _noise(rng: random.Random) -> tuple[float, float]:
+def _noise(rng: random.Random) -> Noise:
     r = rng.uniform(0.2, 1) if rng.random() < 0.4 else rng.uniform(1, 4)
     return round(r, 3), round(rng.uniform(0.1, 0.5), 3)
 
 
 def small(
-    units: list[tuple[float, float]],
-    double: tuple[float, float] | None,
+    units: list[Noise],
+    double: Noise | None,
     *,
     eps_central: float,
     eps: float,
     share: float = 1.0,
 ) -> Small:
     """A mechanism, given by the noises that remain if only ``share`` of the users adds noise."""
-    truth, worst = small_views.delta(units, double, eps_central, eps, share=share, tail=1e-12)
+    remaining = small_mechanism(units, double, eps_central=eps_central, share=share)
+    truth = Reference(remaining).enclose(eps, gap=1e-6).enclosure
     # an honest fraction thins every noise alike; the file has the noise before thinning
     atoms: list[dict[str, Any]] = [{"atom": [-1, 1], "r": r / share, "p": p} for r, p in units]
     if double is not None:
         atoms.append({"atom": [2, -1, -1], "r": double[0] / share, "p": double[1]})
-    top = 1 if double is None else 2
+    top = remaining.max_value
     data = {"max_value": top, "eps": eps, "eps_central": eps_central, "atoms": atoms}
-    return Small(data, share, truth, worst)
+    return Small(data, share, truth)
 
 
 def draw(seed: int, count: int, *, shares: tuple[float, ...] = (1.0,)) -> Iterator[Small]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,16 @@ import typer
 from program import run
 
 from accounting import InvalidParameter, Undecided
-from paramsearch import RealRequest, Request, Table, audit, compare, generate, load, simulate
+from paramsearch import (
+    RealRequest,
+    Request,
+    Table,
+    audit,
+    compare,
+    generate,
+    load,
+    simulate,
+)
 from paramsearch.cli.app import app
 from paramsearch.deploy import Randomizer
 from paramsearch.generation import generate as generation
@@ -87,5 +98,67 @@ def test_an_interrupt_of_the_proof_is_told_from_one_of_the_search(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(generation, "finish", interrupted)
-    with pytest.raises(ProofInterrupted):
+    with pytest.raises(ProofInterrupted) as ended:
         generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, tries=1))
+    found = ended.value.found
+    assert found.certificate is None
+    assert 599 < found.cost.noise_messages < 601
+
+
+SIGNALED = """
+import os, signal, sys
+from paramsearch.cli.app import main
+from paramsearch.generation import {module} as module
+def signaled(*_, **__):
+    os.kill(os.getpid(), signal.{kind})
+    signal.pause()
+module.{function} = signaled
+sys.argv = ["paramsearch", *{arguments!r}]
+main()
+"""
+"""The program, which gets a signal where a function is called."""
+
+
+def signaled(kind: str, function: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    program = SIGNALED.format(module="generate", kind=kind, function=function, arguments=arguments)
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "code"),
+    [("generate", "SIGINT", 130), ("generate", "SIGTERM", 143), ("generate-real", "SIGINT", 130)],
+)
+def test_an_interrupt_of_the_proof_keeps_what_was_found(
+    command: str, kind: str, code: int, tmp_path: Path
+) -> None:
+    """Was: no file was written."""
+    path, kept = tmp_path / "file.json", tmp_path / "file.uncertified.json"
+    asked = [command, "--n", "1000", "--eps", "1", "--delta", "1e-6", "--tries", "1"]
+    asked += ["--max-value", "2"] if command == "generate" else ["--max-error-ratio", "2"]
+    asked += ["-o", str(path)]
+    done = signaled(kind, "finish", asked)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    told = " ".join(done.stderr.split())
+    assert f"without a certificate, is in {kept}; the same command with --resume goes on" in told
+    assert not path.exists()
+    found = load(kept)
+    assert found.certificate is None
+    done = run(*asked, "--resume")
+    assert done.returncode == 0, done.stderr
+    made = load(path)
+    assert made.certificate is not None
+    assert made.problem == found.problem
+    assert made.cost.noise_messages < 1.01 * found.cost.noise_messages
+    assert not kept.exists()
+
+
+def test_an_interrupt_after_the_certificate_keeps_the_file(tmp_path: Path) -> None:
+    """Was: no file was written, since local optimality was still being proved."""
+    path = tmp_path / "file.json"
+    asked = ["generate", "--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "2"]
+    done = signaled("SIGINT", "prove_local_optimality", [*asked, "--tries", "1", "-o", str(path)])
+    assert done.returncode == 130, done.stderr
+    assert audit(load(path)).verdict == "certified"
+    assert "interrupted" in done.stdout

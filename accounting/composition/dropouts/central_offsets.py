@@ -17,7 +17,7 @@ from accounting.model.noise import NoiseSum
 
 _LONGEST = 1 << 15
 """Longest table of a central noise: the time grows with its square."""
-_REACH = 512
+_FARTHEST = 1024
 """Largest difference of two coupled noises that is looked at; larger ones count as infinite."""
 _AT_ONCE = 256
 """Couplings in memory at a time, a few megabytes."""
@@ -46,7 +46,8 @@ class Cases:
         key = self.shift * count + (cell - first)
         keys, place = np.unique(np.concatenate([key, key + 1]), return_inverse=True)
         mass = np.concatenate([self.mass * (1 - right), self.mass * right])
-        total = np.bincount(place, weights=mass) * (1 + (len(mass) + 8) * UNIT_ROUNDOFF)
+        total: FloatArray = np.bincount(place, weights=mass).astype(np.float64)
+        total *= 1 + (len(mass) + 8) * UNIT_ROUNDOFF
         used = np.flatnonzero(total)
         keys = keys[used]
         return OffsetPoints(keys // count, keys % count + first, total[used], self.infinite)
@@ -119,6 +120,15 @@ class ThinnedCentral:
 
     def cases(self, distance: int) -> Cases:
         """For a change of the sum by ``distance``."""
+        if distance not in self._known:
+            self._known[distance] = self._cases(distance)
+        return self._known[distance]
+
+    @cached_property
+    def _known(self) -> dict[int, Cases]:
+        return {}
+
+    def _cases(self, distance: int) -> Cases:
         size, totals = self.size, self._totals
         near, inner = np.arange(max(0, size - distance)), np.arange(1, min(distance, size))
         matched = distance - inner < size
@@ -127,20 +137,29 @@ class ThinnedCentral:
         found.lost += float(totals[inner[~matched]].sum())
         inner = inner[matched]
         # D = x, D = -x - distance, and D = -i in between: exact_view.md, the proof of Theorem 2
+        reach = self._reach(distance)
         for x in np.split(near, range(_AT_ONCE, len(near), _AT_ONCE)):
-            chance, missed = self._coupled(x, x + distance)
+            chance, missed = self._coupled(x, x + distance, reach)
             here, there = totals[x], totals[x + distance]
             found.add(np.zeros_like(x), here, there, chance, missed)
             found.add(np.full_like(x, distance), there, here, chance[:, ::-1], missed)
-        chance, missed = self._coupled(inner, distance - inner)
+        chance, missed = self._coupled(inner, distance - inner, reach)
         found.add(inner, totals[inner], totals[distance - inner], chance, missed)
         return found.cases(1 + self.error)
 
-    def _coupled(self, before: IntArray, after: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _reach(self, distance: int) -> int:
+        """About the largest difference of M for D = 0 and D = ``distance``, where it is largest."""
+        zero = np.zeros(1, np.int64)
+        chance, _ = self._coupled(zero, zero + distance, _FARTHEST)
+        return min(int(np.abs(np.nonzero(chance[0])[0] - _FARTHEST).max()) + 2, _FARTHEST)
+
+    def _coupled(
+        self, before: IntArray, after: IntArray, reach: int
+    ) -> tuple[FloatArray, FloatArray]:
         """The laws of the differences of M before and after, and what they leave out."""
         from accounting.composition.dropouts.coupling_kernels import quantile_couplings
 
-        chance, missed = np.empty((len(before), 2 * _REACH + 1)), np.empty(len(before))
+        chance, missed = np.empty((len(before), 2 * reach + 1)), np.empty(len(before))
 
         def work(a: int, b: int) -> None:
             s, scratch = slice(a, b), np.empty((2, self.size + 1))

@@ -7,16 +7,17 @@ from accounting.base.jit import kernel
 
 
 @kernel
-def _fill_survival(masses: FloatArray, x: int, out: FloatArray) -> float:
-    """out[m] = P[M >= m | D = x], with f(m) f(m + x) as the law of M; the result is P[D = x]."""
+def _fill_survival(masses: FloatArray, x: int, out: FloatArray) -> None:
+    """out[m] = P[M >= m | D = x], where M has masses in proportion to f(m) f(m + x)."""
     total = 0.0
     for m in range(out.size - 2, -1, -1):
         total += masses[m] * masses[m + x]
         out[m] = total
     out[out.size - 1] = 0.0
-    for m in range(out.size - 1):
-        out[m] /= total
-    return total
+    scale = 1 / total
+    out[0] = 1.0
+    for m in range(1, out.size - 1):
+        out[m] = min(out[m] * scale, 1.0)
 
 
 @kernel

@@ -1,8 +1,8 @@
 """Upper bounds of the profiles of all changes when only a fraction of the users adds noise.
 
 The loss of a change is the sum of a plain part, of the atoms other than {-1, +1}, and a central
-part, which dropouts.md bounds by a mixture of shifts of z_0, the noise of {-1, +1}.  The profiles of
-plain parts and of shifts of z_0 come from one evaluation on one grid; the rest is adding up.
+part, which dropouts.md bounds by a mixture of shifts of z_0, the noise of {-1, +1}.  The profiles
+of plain parts and of shifts of z_0 come from one evaluation on one grid; the rest is adding up.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
+from accounting.base.arrays import UNIT_ROUNDOFF, BoolArray, FloatArray, IntArray
 from accounting.base.deadline import check_time
+from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
@@ -44,7 +45,7 @@ class ThinnedPairs:
     central: ThinnedCentral
 
     @cached_property
-    def _is_central(self) -> FloatArray:
+    def _is_central(self) -> BoolArray:
         return np.asarray(self.view_pairs.factor >= len(self.view_pairs.plain))
 
     @cached_property
@@ -60,23 +61,21 @@ class ThinnedPairs:
         central = np.where(self._is_central, pairs.factor - n, -1)
         return [part[part >= 0] for part in np.split(central, pairs.start[1:-1])]
 
-    @cached_property
-    def cases(self) -> dict[int, Cases]:
+    def cases(self, progress: Progress = silent) -> dict[int, Cases]:
         """The central noise under every change of the sum that occurs."""
+        distances = np.unique(self.mixtures[:, 0]).tolist()
         found = {}
-        for distance in np.unique(self.mixtures[:, 0]).tolist():
+        for i, distance in enumerate(distances):
             check_time()
+            progress(f"central noise coupled for {i:,} of {len(distances):,} distances")
             found[distance] = self.central.cases(distance)
         return found
 
     @cached_property
     def shifts(self) -> IntArray:
         """All shifts of z_0 that occur, from the smallest to the largest."""
-        ends = [
-            b + end
-            for m, b in self.mixtures.tolist()
-            for end in (int(self.cases[m].shift.min()), int(self.cases[m].shift.max()))
-        ]
+        reach = {m: (int(c.shift.min()), int(c.shift.max())) for m, c in self.cases().items()}
+        ends = [b + end for m, b in self.mixtures.tolist() for end in reach[m]]
         return np.arange(min(ends), max(ends) + 1)
 
     @cached_property
@@ -108,15 +107,15 @@ class ThinnedPairs:
 
     def subset(self, changes: IntArray) -> ThinnedPairs:
         """Only these changes; what is known of the central noise is kept."""
-        part = replace(self, view_pairs=self.view_pairs.subset(changes))
-        part.__dict__["cases"] = self.cases
-        return part
+        return replace(self, view_pairs=self.view_pairs.subset(changes))
 
     def profiles(self, eps: float, releases: int, *, gap: float) -> ThinnedProfiles:
         """The profiles on a grid for a question about ``releases`` releases at ``eps``."""
-        largest = max(float(self.cases[m].offset.max()) for m in self.mixtures[:, 0].tolist())
+        largest = max(float(cases.offset.max()) for cases in self.cases().values())
         slack = max(eps / releases - largest, _LEAST_SLACK * eps / releases, 1e-3)
-        return ThinnedProfiles(self, change_profiles(self.parts, slack * releases, releases, gap=gap))
+        return ThinnedProfiles(
+            self, change_profiles(self.parts, slack * releases, releases, gap=gap)
+        )
 
 
 class ThinnedProfiles:
@@ -126,7 +125,7 @@ class ThinnedProfiles:
         self.pairs, self.parts = pairs, parts
         first = pairs.view_pairs.pair_count
         self._unit = parts.rows(np.arange(first, first + len(pairs.shifts)))
-        self._central = cache(self._mixture)
+        self._central, self._points = cache(self._mixture), cache(self._on_grid)
 
     def _mixture(self, index: int) -> DominatingPair:
         """A pair that dominates the central factor ``index``."""
@@ -143,9 +142,8 @@ class ThinnedProfiles:
             np.minimum(value, 1.0), base=self.parts.base + low, step=self.parts.step
         )
 
-    @cache  # noqa: B019 - as many as there are changes of the sum
-    def _points(self, distance: int) -> OffsetPoints:
-        return self.pairs.cases[distance].on_grid(self.parts.step)
+    def _on_grid(self, distance: int) -> OffsetPoints:
+        return self.pairs.central.cases(distance).on_grid(self.parts.step)
 
     def _central_of(self, factors: tuple[int, ...]) -> DominatingPair:
         """The central part of a change, in every coordinate that it touches."""

@@ -94,7 +94,7 @@ class CoupledCentral:
         low = int(difference.min())
         found = np.bincount(difference - low, weights=weight[used])
         kept = np.flatnonzero(found)
-        return kept + low, found[kept], cut
+        return kept.astype(np.int64) + low, np.asarray(found[kept], np.float64), cut
 
     def _survival(self, x: int) -> FloatArray:
         """P[M >= m | D = x] for all m; the first entry is exactly 1."""
@@ -153,8 +153,8 @@ class CoupledCentral:
             keys[begin].tolist(), *sums, counts, strict=True
         ):
             spread = 1.001 * (self.error + 2 * (count + 4) * UNIT_ROUNDOFF)
-            mass = (arb(total, spread * total) for total in (p, q))
-            groups[shift].append(Group(*mass, low=below, high=above))
+            first, second = (arb(total, spread * total) for total in (p, q))
+            groups[shift].append(Group(p=first, q=second, low=below, high=above))
         laws = {shift: _dominating(tuple(found), h) for shift, found in groups.items()}
         return OffsetLaws(laws, arb(cases.rest) + self.pair.lost)
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 from flint import arb
@@ -77,7 +78,7 @@ class MergedOutcomes:
             width = max(step / 2, float(np.ptp(offset)) / _MOST_RANGES)
             cell = np.floor(offset / width)
             cuts = [0, *(np.flatnonzero(np.diff(cell)) + 1).tolist(), len(cell)]
-            for a, b in zip(cuts, cuts[1:], strict=False):
+            for a, b in pairwise(cuts):
                 yield _Range(
                     float(np.average(offset[a:b], weights=totals[before[a:b]])),
                     case,
@@ -86,8 +87,8 @@ class MergedOutcomes:
                 )
         for i in range(1, distance):
             if max(i, distance - i) < size:
-                offset = math.log(totals[i] / totals[distance - i])
-                yield _Range(offset, i, joint(i), joint(distance - i))
+                alone = math.log(totals[i] / totals[distance - i])
+                yield _Range(alone, i, joint(i), joint(distance - i))
 
     def _merged(self, values: IntArray) -> FloatArray:
         """The masses of M, summed over these values of |D|."""
@@ -116,7 +117,14 @@ class MergedOutcomes:
         return out
 
     def groups(
-        self, distance: int, first_shift: int, h: arb, *, clip: float, lowest: int, log_mass: FloatArray
+        self,
+        distance: int,
+        first_shift: int,
+        h: arb,
+        *,
+        clip: float,
+        lowest: int,
+        log_mass: FloatArray,
     ) -> Groups:
         """The blocks by the grid points next to their log-ratios, without those below ``lowest``.
 
@@ -139,9 +147,7 @@ class MergedOutcomes:
             first, last = max(0, -shift) - 1, self.pair.size + len(self.unit)
             inner = runs.end[:-1] + middle
             ends = np.concatenate([[first], inner[(inner > first) & (inner < last)], [last]])
-            found.append(
-                (self._between(one.before, ends), self._between(one.after, ends + shift))
-            )
+            found.append((self._between(one.before, ends), self._between(one.after, ends + shift)))
             if first >= 0:
                 sure = self._between(one.before, np.array([-1, first]))
                 certain += arb(float(sure.value[0]), float(sure.error[0]))
@@ -163,18 +169,14 @@ class MergedOutcomes:
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(p > 0, np.log(p) - np.log(q), -np.inf) / step
-        order = np.argsort(ratio, kind="stable")[::-1]
-        rare = int(np.searchsorted(np.cumsum(p[order]), clip))
-        top = ratio[order[min(rare, len(order) - 1)]] if len(order) else lowest
-        top = max(lowest, math.ceil(top) if math.isfinite(top) else lowest)
         kept = ratio > lowest - 1
-        label = np.clip(np.rint(np.minimum(ratio[kept], top)), lowest, top).astype(np.int64)
-        TooFine.check(top - lowest + 1)
+        bottom, top = _ends(ratio[kept], p[kept], clip, lowest)
+        TooFine.check(top - bottom + 1)
+        label = np.rint(np.clip(ratio[kept], bottom, top)).astype(np.int64) - bottom
         sums = [
-            np.bincount(label - lowest, weights=part[kept], minlength=1)
-            for part in (p, p_error, q, q_error)
+            np.bincount(label, weights=part[kept], minlength=1) for part in (p, p_error, q, q_error)
         ]
-        count = np.bincount(label - lowest, minlength=1)
+        count = np.bincount(label, minlength=1)
         spread = 1.001 * (1 + sum_error(int(count.max())))
         groups = []
         for i in np.flatnonzero(count).tolist():
@@ -184,9 +186,22 @@ class MergedOutcomes:
                 Group(
                     p=arb(mass, spread * (error + extra * mass)),
                     q=arb(other, spread * (other_error + extra * other)),
-                    low=lowest + i,
-                    high=lowest + i + 1,
+                    low=bottom + i,
+                    high=bottom + i + 1,
                 )
             )
         none = arb(0)
-        return Groups(tuple(groups), lowest, top, certain=certain, rest=none, unknown=self.lost)
+        return Groups(tuple(groups), bottom, top, certain=certain, rest=none, unknown=self.lost)
+
+
+def _ends(ratio: FloatArray, mass: FloatArray, clip: float, lowest: int) -> tuple[int, int]:
+    """The lowest and the highest label: beyond them lies a mass of about ``clip``."""
+    order = np.argsort(ratio, kind="stable")
+    finite = order[np.isfinite(ratio[order])]
+    if not len(finite):
+        return lowest, lowest
+    total = np.cumsum(mass[finite])
+    first = min(int(np.searchsorted(total, clip)), len(finite) - 1)
+    last = int(np.searchsorted(total, total[-1] - clip))
+    bottom = max(lowest, math.floor(ratio[finite[first]]))
+    return bottom, max(bottom, math.ceil(ratio[finite[min(last, len(finite) - 1)]]))

@@ -36,7 +36,7 @@ def audit(
     honest: Annotated[
         float | None, typer.Option(help="Fraction of the users assumed to add noise.")
     ] = None,
-    tier: options.Tier = "auto",
+    tier: options.AuditTier = "auto",
     gap: Annotated[
         float,
         typer.Option(

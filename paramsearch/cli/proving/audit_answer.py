@@ -142,9 +142,7 @@ class Answer:
         if found.weak_noise is not None:
             yield "weak noise", _weak_noise_in_words(found.weak_noise)
         if found.confirmed is not None:
-            what = (
-                "confirmed" if found.confirmed else "its delta_upper is not confirmed by this proof"
-            )
+            what = "confirmed" if found.confirmed else "it is not confirmed by this proof"
             yield "certificate", what
         elif found.proof is not None and self._about_another_claim:
             yield "certificate", "not looked at: this is about another claim than the file's own"

@@ -18,6 +18,7 @@ from accounting.model.costs import bits_per_message
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
 from paramsearch.cli.output import Fact, check_writable, print_json, progress, show
+from paramsearch.cli.plots import PROFILE_FLOOR, PROFILE_SUFFIXES, draw_profile
 
 if TYPE_CHECKING:
     from accounting.model.configuration import Proposal
@@ -27,13 +28,10 @@ if TYPE_CHECKING:
     from paramsearch.parameters.parameter_file import ParameterFile
     from paramsearch.parameters.problem_section import ProblemSection
 
-_PLOT_SUFFIXES = (".png", ".svg")
 _POINTS = 33
 """Number of points of the plotted profile."""
 _PLOT_GAP = 0.05
 """Relative gap between the bounds at each point of the plot."""
-_PLOT_FLOOR = 1e-30
-"""The plot does not resolve delta below this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +113,7 @@ def profile(
     if delta is None and at == _stated(document).eps:
         delta = _stated(document).delta
     if plot is not None:
-        check_writable(plot, "--plot", _PLOT_SUFFIXES)
+        check_writable(plot, "--plot", PROFILE_SUFFIXES)
     asked = _asked(
         document,
         source=str(file),
@@ -137,12 +135,21 @@ def profile(
         curve = _curve(
             lambda point: (
                 asked.profile.delta(
-                    point, change=asked.pair, gap=_PLOT_GAP, absolute=_PLOT_FLOOR
+                    point, change=asked.pair, gap=_PLOT_GAP, absolute=PROFILE_FLOOR
                 ).enclosure
             ),
             at,
         )
-        _draw(plot, _stated(document), found, curve)
+        stated = _stated(document)
+        claim = None
+        if stated.eps is not None and stated.delta is not None:
+            claim = stated.eps, stated.delta
+        draw_profile(
+            plot,
+            curve,
+            evaluated=(found.eps, found.enclosure.upper),
+            claim=claim,
+        )
     if as_json:
         print_json(_answer(found, asked, verdict, curve))
     else:
@@ -314,46 +321,3 @@ def _facts(
         yield "note", f"a relative gap of {asked.gap:g} was out of reach", "yellow"
     if plot is not None:
         yield "plot", str(plot)
-
-
-def _draw(
-    path: Path,
-    claim: ProblemSection | Proposal,
-    found: Delta,
-    curve: list[tuple[float, Enclosure]],
-) -> None:
-    import numpy as np
-    from matplotlib.figure import Figure
-
-    from paramsearch.cli.plots import save_figure
-
-    x = [point for point, _ in curve]
-    lower = np.array([e.lower for _, e in curve])
-    upper = np.array([e.upper for _, e in curve])
-    visible = upper > _PLOT_FLOOR
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.add_subplot()
-    floor = max(float(upper[visible].min(initial=1.0)) / 3, _PLOT_FLOOR)
-    axes.fill_between(
-        x,
-        np.maximum(lower, floor),
-        np.maximum(upper, floor),
-        color="#0072b2",
-        alpha=0.35,
-        label="between both bounds",
-    )
-    axes.plot(x, np.where(visible, upper, np.nan), color="#0072b2", label="upper bound")
-    axes.plot(
-        [found.eps], [max(found.enclosure.upper, floor)], "o", color="#d55e00", label="evaluated"
-    )
-    if claim.eps is not None and claim.delta is not None:
-        axes.plot(
-            [claim.eps], [claim.delta], "x", color="black", markersize=8, mew=2, label="claim"
-        )
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=floor)
-    axes.set_xlabel("ε")
-    axes.set_ylabel("δ(ε)")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    save_figure(figure, path)

@@ -16,6 +16,7 @@ from paramsearch.cli.running.real_range import real_range
 
 if TYPE_CHECKING:
     from paramsearch.deploy import Analyzer, Estimate
+    from paramsearch.parameters.parameter_file import ParameterFile
 
 _SHOWN = 10
 """Number of coordinates that are shown to people, the largest ones."""
@@ -36,7 +37,10 @@ def analyze(
     high: options.High = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
     strict: Annotated[
-        bool, typer.Option("--strict", help="An entry that is not a message is an error.")
+        bool,
+        typer.Option(
+            "--strict", help="Make an entry that is not a message an error, and odd counts."
+        ),
     ] = False,
     allow_few: options.AllowFew = False,
     as_json: options.AsJson = False,
@@ -62,13 +66,13 @@ def analyze(
         for source in sources:
             _read(analyzer, source, say)
     found = analyzer.result(confidence)
-    too_many = analyzer.too_many()
-    if strict and too_many is not None:
-        raise InvalidParameter(too_many)
+    odd = analyzer.implausible()
+    if strict and odd is not None:
+        raise InvalidParameter(odd)
     if as_json:
         print_json(_answer(found))
     else:
-        show(_facts(found, parameters.problem.n if users is None else None))
+        show(_facts(found, _assumption(parameters) if users is None else None))
 
 
 def _read(analyzer: Analyzer, path: Path, say: Progress) -> None:
@@ -97,7 +101,19 @@ def _answer(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _facts(found: Estimate, assumed: int | None) -> Iterator[Fact]:
+def _assumption(file: ParameterFile) -> str:
+    """That everybody took part, and how few would show in the messages."""
+    from paramsearch.deploy.participation import noticed_below
+
+    n = file.problem.n
+    few = noticed_below(file, n)
+    shown = f"show it only below about {few:,}" if few else "do not show it"
+    return (
+        f"all {n:,} are assumed to have taken part; --users says how many did: the messages {shown}"
+    )
+
+
+def _facts(found: Estimate, assumption: str | None) -> Iterator[Fact]:
     import numpy as np
 
     order = np.argsort(-found.value, kind="stable")[:_SHOWN]
@@ -112,8 +128,8 @@ def _facts(found: Estimate, assumed: int | None) -> Iterator[Fact]:
         yield "", f"{len(found.value) - _SHOWN:,} smaller coordinates are in --json"
     yield "noise", f"standard deviation {found.standard_deviation:.6g}"
     yield "messages", f"{found.messages:,}"
-    if assumed is not None:
-        yield "users", f"all {assumed:,} are assumed to have taken part; --users says how many did"
+    if assumption is not None:
+        yield "users", assumption
     if found.rejected:
         yield "rejected", f"{found.rejected:,} that are not symbols of this file", "yellow"
     if found.duplicates:

@@ -23,8 +23,8 @@ def randomize(
         list[str],
         typer.Option(
             help="One user's value; may be repeated for several users.  Better -, which reads "
-            "standard input, one user on each line: other users of the machine see the command "
-            "line."
+            "standard input, one user on each line and no blank ones: other users of the machine "
+            "see the command line."
         ),
     ],
     coordinate: Annotated[
@@ -103,13 +103,18 @@ def _from_stdin(
             "--value - takes everything from standard input: give no other --value or --coordinate"
         )
     lines = bounded_lines(standard_input(), Path("-"))
-    rows = [line.split() for line in lines if line.strip()]
+    rows = [line.split() for line in lines]
     width = 2 if vectors else 1
+    wanted = "a coordinate and a value" if vectors else "one value"
     for number, row in enumerate(rows, 1):
-        if len(row) != width:
-            wanted = "a coordinate and a value" if vectors else "one value"
+        if not row:
             raise InvalidParameter(
-                f"user {number} of standard input has {len(row)} entries, not {wanted}"
+                f"line {number:,} of standard input is blank, so a user's value is missing: each "
+                f"line has {wanted}; leave out the lines of users who take no part"
+            )
+        if len(row) != width:
+            raise InvalidParameter(
+                f"line {number:,} of standard input has {len(row)} entries, not {wanted}"
             )
     if not rows:
         raise InvalidParameter("standard input has no value: give one on each line")

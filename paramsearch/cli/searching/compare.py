@@ -22,7 +22,7 @@ from paramsearch.cli.output import (
     progress,
     write_lines,
 )
-from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
+from paramsearch.cli.plots import PLOT_SUFFIXES, label_log_axes, save_figure
 
 if TYPE_CHECKING:
     from accounting.model.problem import Problem
@@ -196,6 +196,8 @@ def _draw(path: Path, problem: Problem, rows: Sequence[ComparisonRow], ours: int
         f"Δ = {problem.max_value}",
         fontsize=9,
     )
+    axes.margins(0.08)  # room for labels
+    label_log_axes(axes)
     axes.grid(True, which="both", alpha=0.25)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save_figure(figure, path)

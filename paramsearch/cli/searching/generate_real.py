@@ -16,7 +16,7 @@ from paramsearch.cli.searching.generated import (
     deliver,
     facts,
     file_to_resume,
-    nothing_written,
+    keeping,
 )
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def generate_real(
     check_destination(output, as_json)
     start = file_to_resume(output, request) if resume else None
     begun = time.monotonic()
-    with progress("generate-real") as say, nothing_written():
+    with progress("generate-real") as say, keeping(output):
         made = generate_real(request, resume=start, progress=say, announce=note)
         made = better(made, start, request.tier, say)
     about = facts(made, output, time.monotonic() - begun, _beside(made))
-    deliver(made, output, about, as_json=as_json)
+    deliver(made, output, about, as_json=as_json, resumed=resume)
 
 
 def _beside(made: GeneratedReal) -> Iterator[Fact]:

@@ -52,12 +52,12 @@ def generate_and_deliver(
     start = file_to_resume(output, request) if resume else None
     begun = time.monotonic()
     announce(request)
-    with progress("generate") as say, nothing_written():
+    with progress("generate") as say, keeping(output):
         made = generate(request, resume=start, progress=say)
         made = better(made, start, request.tier, say)
     paper = _paper_for_vectors(request.problem, made.file)
     about = facts(made, output, time.monotonic() - begun, paper)
-    deliver(made, output, about, as_json=as_json)
+    deliver(made, output, about, as_json=as_json, resumed=resume)
 
 
 def _paper_for_vectors(problem: Problem, file: ParameterFile) -> Iterator[Fact]:
@@ -79,15 +79,30 @@ def _paper_for_vectors(problem: Problem, file: ParameterFile) -> Iterator[Fact]:
     )
 
 
+def uncertified_beside(output: Path) -> Path:
+    """Where the result of a search is kept whose proof was interrupted."""
+    return output.with_name(f"{output.stem}.uncertified{output.suffix or '.json'}")
+
+
 @contextmanager
-def nothing_written() -> Iterator[None]:
-    """An interrupt that leaves nothing behind says why."""
+def keeping(output: Path | None) -> Iterator[None]:
+    """An interrupt of the proof leaves the result of the search behind, and says where; one that
+    leaves nothing behind says why."""
     from paramsearch.generation.generate import ProofInterrupted
+    from paramsearch.parameters.parameter_file import save
 
     try:
         yield
-    except ProofInterrupted:
-        note("no file was written: the search had ended, and its proof was interrupted")
+    except ProofInterrupted as ended:
+        if output is None:
+            note("the proof was interrupted, and nothing kept: --output names a place for it")
+        else:
+            kept = uncertified_beside(output)
+            save(ended.found, kept)
+            note(
+                f"the proof was interrupted: what the search found, without a certificate, is in "
+                f"{kept}; the same command with --resume goes on from there"
+            )
         raise
     except KeyboardInterrupt:
         note("no file was written: there was nothing to certify yet")
@@ -104,12 +119,16 @@ def announce(request: Request) -> None:
         plan.announce(note)
 
 
-def deliver(made: Generated, output: Path | None, about: Iterable[Fact], *, as_json: bool) -> None:
+def deliver(
+    made: Generated, output: Path | None, about: Iterable[Fact], *, as_json: bool, resumed: bool
+) -> None:
     """Write the file, and print it or the facts about it; exits if the search was interrupted."""
     from paramsearch.parameters.parameter_file import dumps, save
 
     if output is not None and not made.kept:
         save(made.file, output)
+    if output is not None and resumed:  # from what an interrupted proof had left, if anything
+        uncertified_beside(output).unlink(missing_ok=True)
     if as_json:
         write(dumps(made.file))
     else:
@@ -127,6 +146,9 @@ def file_to_resume(path: Path | None, request: Request | RealRequest) -> Paramet
     method = getattr(request, "method", "search")
     if method != "search":
         raise InvalidParameter(f"--resume continues a search; --method {method} has none")
+    kept = uncertified_beside(path)
+    if kept.exists() and not (path.exists() and _as_good(load(path), load(kept))):
+        path = kept
     file = load(path)
     for name in _ALIKE:
         if not hasattr(request, name):  # real values are rounded as in the file
@@ -145,9 +167,12 @@ def better(
     made: GeneratedKind, start: ParameterFile | None, tier: Tier, say: Progress
 ) -> GeneratedKind:
     """What was made, or the file that the search started from if that is as good."""
-    if start is None or not _as_good(start, made.file):
+    if start is None or start.certificate is None or not _as_good(start, made.file):
         return made
-    return _proved(start, made, tier, say)
+    try:
+        return _proved(start, made, tier, say)
+    except KeyboardInterrupt:  # what was made is certified
+        return replace(made, interrupted=True)
 
 
 def _as_good(old: ParameterFile, new: ParameterFile) -> bool:
@@ -170,7 +195,7 @@ def _proved(old: ParameterFile, made: GeneratedKind, tier: Tier, say: Progress) 
         certify(old, tier=tier, progress=say)
     except AccountingError:
         return made
-    return made if old.certificate is None else replace(made, file=old, optimality=None, kept=True)
+    return replace(made, file=old, optimality=None, kept=True)
 
 
 def facts(

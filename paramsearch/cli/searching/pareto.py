@@ -14,7 +14,7 @@ from accounting.model.change import SUBSTITUTION
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.output import check_folder, check_writable, print_json, progress, write
-from paramsearch.cli.plots import PLOT_SUFFIXES, save_figure
+from paramsearch.cli.plots import PLOT_SUFFIXES, label_log_axes, save_figure
 
 if TYPE_CHECKING:
     from paramsearch.parameters.parameter_file import ParameterFile
@@ -183,5 +183,7 @@ def _draw(path: Path, files: Sequence[ParameterFile]) -> None:
         + "labels: central eps / eps",
         fontsize=9,
     )
+    axes.margins(0.08)  # room for labels
+    label_log_axes(axes)
     axes.grid(True, which="both", alpha=0.25)
     save_figure(figure, path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,8 @@ _ASKED = (
 """What a request can say; files of tables are for one release of numbers."""
 _SHOWN = 4
 """Number of files with less error, and of cheaper ones, that are mentioned."""
+_SEARCHES = ("generate", "generate-sparse", "generate-real")
+"""Commands that make what no table has."""
 
 
 def lookup(
@@ -53,7 +56,8 @@ def lookup(
     serves zero-out. Files are for one release.
     """
     from paramsearch.parameters.parameter_file import save
-    from paramsearch.tables.lookup import Query, Table
+    from paramsearch.tables.lookup import Table
+    from paramsearch.tables.query import Query
 
     query = Query(
         n=n,
@@ -145,3 +149,33 @@ def _distance(found: Found) -> str:
     if row.adjacency != query.adjacency:
         parts.append(f"{row.adjacency} for {query.adjacency}, which it covers")
     return "stricter than asked: " + ", ".join(parts) if parts else "exactly what was asked for"
+
+
+def search_instead(option: str, words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
+    """The command that has an option that ``lookup`` lacks, with what else was asked for.
+
+    Args:
+        option: The option, such as --releases.
+        words: The arguments of ``lookup`` as they were typed.
+        commands: The commands of the program by their names.
+    """
+    takes_value = {
+        name: {
+            opt: not getattr(param, "is_flag", False)
+            for param in commands[name].params
+            for opt in param.opts
+        }
+        for name in ("lookup", *_SEARCHES)
+    }
+    search = next((name for name in _SEARCHES if option in takes_value[name]), None)
+    if search is None:
+        return None
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name, _, given = word.partition("=")
+        known = takes_value[search].get(name, takes_value["lookup"].get(name))
+        both = [word, *([next(rest, "...")] if known and not given else [])]
+        kept += both if name in takes_value[search] else []
+    destination = [] if {"-o", "--output"} & set(kept) else ["-o", "FILE"]
+    return f"paramsearch {search} {shlex.join([*kept, *destination])}"

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from accounting.base.arrays import FloatArray
+from accounting.base.deadline import OutOfTime, check_time, until
 from accounting.base.errors import AccountingError
 from accounting.composition.any_sequence import rough_uppers
 from accounting.protocol import Protocol
@@ -41,6 +44,7 @@ class _SequenceBound:
         """Time that the latest evaluation took."""
 
     def each(self, x: FloatArray) -> FloatArray:
+        check_time()
         begun, problem = time.monotonic(), self.model.target.problem
         protocol = Protocol(self.model.configuration(x), adjacency=problem.adjacency)
         bounds = rough_uppers(protocol.one_release, problem.eps, problem.releases)
@@ -69,10 +73,20 @@ class _SequenceBound:
 def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float) -> FloatArray:
     """Noise with fewer messages that approximately meets delta for arbitrary sequences.
 
-    No step begins that is expected to end after the ``deadline``.
+    No step begins that is expected to end after the ``deadline``; one that does all the same is
+    taken back.
     """
+    with until(deadline), suppress(OutOfTime):
+        for better in _descent(model, x, deadline):
+            x = better
+    return x
+
+
+def _descent(model: NoiseModel, x: FloatArray, deadline: float) -> Iterator[FloatArray]:
+    """The noise after each step."""
     bound, radius = _SequenceBound(model), _LARGEST_RADIUS
     x = bound.scaled(x, TYPICAL_SLOPE)
+    yield x
     messages = model.messages(x)
     for _ in range(_MOST_STEPS):
         if time.monotonic() + bound.seconds * (x.size + 4) > deadline:
@@ -97,6 +111,6 @@ def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float
             radius = min(_LARGEST_RADIUS, 1.5 * radius) if gain > 0 else radius / 2.5
         if gain > 0:
             x, messages = moved, model.messages(moved)
+            yield x
         if gain < _SMALLEST_GAIN:
             break
-    return x

@@ -18,7 +18,7 @@ from places import EXAMPLES
 from accounting import NegativeBinomial, Undecided
 from accounting.base.balls import ball, double, precision
 from accounting.model.configuration import Proposal
-from accounting.notary.thinned import ThinnedCentral
+from accounting.notary.dropouts.thinned import ThinnedCentral
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.parameters.claim import Claim
 

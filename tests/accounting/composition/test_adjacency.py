@@ -6,12 +6,18 @@ import random
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pytest
-from adaptive_truth import Small, random_small
+from small_claims import random_mechanism
 
-from accounting import Configuration, Enclosure, InvalidParameter, NegativeBinomial, Protocol
-from accounting.base.arrays import FloatArray
+from accounting import (
+    Configuration,
+    Enclosure,
+    InvalidParameter,
+    Mechanism,
+    NegativeBinomial,
+    Protocol,
+    Reference,
+)
 from accounting.evaluator.build_view_pairs import changed_pairs
 from accounting.model.change import (
     Adjacency,
@@ -25,13 +31,14 @@ from accounting.model.configuration import Proposal
 from accounting.model.family import greedy
 from accounting.model.problem import Problem
 from accounting.model.proof import Proof
-from accounting.model.proof_types import Tier
+from accounting.model.proof_types import AuditTier
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.profile import Profile
 from accounting.proof.prove import prove
 from accounting.proof.satisfied_eps import satisfied_eps
+from accounting.reference.reference import Enumeration
 from paramsearch.certification.audit import mechanism_of
 
 BOTH: tuple[Adjacency, ...] = ("substitution", "zero-out")
@@ -87,32 +94,40 @@ def test_which_guarantee_covers_which() -> None:
     ]
 
 
-def truth(small: Small, eps: float, releases: int) -> float:
+def adaptive(mechanism: Mechanism, changes: list[Change], eps: float, releases: int) -> Enclosure:
+    """By enumeration: the worst sequence of these changes, each chosen by what was seen before."""
+    plays = [(change.coordinates, releases - 1) for change in changes]
+    found = Enumeration(mechanism, eps, 1e-9, plays, changes, bits=53)
+    return found.enclosure(max(found.sums()))
+
+
+def truth(mechanism: Mechanism, eps: float, releases: int) -> Enclosure:
     """The largest delta of the sequences in which every input becomes 0, and of those in which
     every input appears."""
-    vanish = {pair: laws for pair, laws in small.changes.items() if pair[1] == 0}
-    appear = {pair: laws for pair, laws in small.changes.items() if pair[0] == 0}
-    return max(replace(small, changes=c).delta(eps, releases) for c in (vanish, appear))
+    values = range(1, mechanism.max_value + 1)
+    ways = [[Change(x, 0) for x in values], [Change(0, x) for x in values]]
+    found = [adaptive(mechanism, changes, eps, releases) for changes in ways]
+    return Enclosure(max(e.lower for e in found), max(e.upper for e in found))
 
 
-def proofs(small: Small, eps: float, releases: int) -> list[Proof]:
-    mechanism = mechanism_of(small.proposal())
+def proofs(mechanism: Mechanism, eps: float, releases: int) -> list[Proof]:
     question = Question(eps=eps, releases=releases, adjacency="zero-out")
-    return [prove(mechanism, question, tier=tier, gap=1e-3) for tier in ("ball", "mixed", "fast")]
+    tiers: tuple[AuditTier, ...] = ("ball", "mixed", "fast", "reference")
+    return [prove(mechanism, question, tier=tier, gap=1e-3) for tier in tiers]
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("releases", "double"), [(1, False), (1, True), (2, False), (2, True)])
 def test_the_truth_is_inside(seed: int, releases: int, double: bool) -> None:
     rng = random.Random(seed)
-    small = random_small(rng, double=double, quiet=double)
+    mechanism = random_mechanism(rng, double=double, quiet=double)
     eps = rng.uniform(0.3, 2.5)
-    exact, slack = truth(small, eps, releases), small.slack(eps, releases)
-    near = max(truth(small, 0.99 * eps, releases), 1.002 * exact)
-    for proof in proofs(small, eps, releases):
-        assert proof.enclosure.lower <= exact + slack
-        assert exact - slack <= proof.enclosure.upper
-        assert proof.enclosure.upper <= near + slack or not (proof.met or releases > 1)
+    exact = truth(mechanism, eps, releases)
+    near = max(truth(mechanism, 0.99 * eps, releases).upper, 1.002 * exact.upper)
+    for proof in proofs(mechanism, eps, releases):
+        assert proof.enclosure.lower <= exact.upper
+        assert exact.lower <= proof.enclosure.upper
+        assert proof.enclosure.upper <= near or not (proof.met or releases > 1)
         first = proof.worst_change
         assert first.before == 0 or first.after == 0
         ways = {repeated.change.after == 0 for repeated in proof.worst_sequence}
@@ -120,54 +135,41 @@ def test_the_truth_is_inside(seed: int, releases: int, double: bool) -> None:
 
 
 def test_three_releases() -> None:
-    rng = random.Random(5)
-    small = random_small(rng, double=False, quiet=True)
-    exact, slack = truth(small, 1.0, 3), small.slack(1.0, 3)
-    for proof in proofs(small, 1.0, 3):
-        assert proof.enclosure.lower <= exact + slack
-        assert exact - slack <= proof.enclosure.upper
+    mechanism = random_mechanism(random.Random(5), double=False, quiet=True)
+    exact = truth(mechanism, 1.0, 3)
+    for proof in proofs(mechanism, 1.0, 3):
+        assert proof.enclosure.lower <= exact.upper
+        assert exact.lower <= proof.enclosure.upper
 
 
 @pytest.mark.parametrize(("seed", "double", "eps"), [(2, True, 1.0), (11, False, 0.5)])
 def test_no_bound_comes_from_mixed_directions(seed: int, double: bool, eps: float) -> None:
     """Where one input vanishes and another appears, more is revealed: that is no zero-out."""
-    small = random_small(random.Random(seed), double=double, quiet=True)
-    exact, slack = truth(small, eps, 2), small.slack(eps, 2)
-    mixed = replace(small, changes={c: laws for c, laws in small.changes.items() if 0 in c})
-    for proof in proofs(small, eps, 2):
-        assert proof.enclosure.lower <= exact + slack
-        assert proof.enclosure.upper < mixed.delta(eps, 2) - slack
+    mechanism = random_mechanism(random.Random(seed), double=double, quiet=True)
+    exact = truth(mechanism, eps, 2)
+    mixed = adaptive(mechanism, list(mechanism.changes("zero-out")), eps, 2)
+    for proof in proofs(mechanism, eps, 2):
+        assert proof.enclosure.lower <= exact.upper
+        assert proof.enclosure.upper < mixed.lower
 
 
-@pytest.mark.parametrize("tier", ["ball", "fast"])
+@pytest.mark.parametrize("tier", ["ball", "fast", "reference"])
 @pytest.mark.parametrize("seed", range(4))
-def test_vectors_of_two_coordinates(seed: int, tier: Tier) -> None:
-    """All views of both coordinates together, for max_value 1: who holds 1 in the first coordinate
-    or in the second one, or nothing?"""
+def test_vectors_of_two_coordinates(seed: int, tier: AuditTier) -> None:
+    """For max_value 1: who holds 1 in the first coordinate or in the second one, or nothing?"""
     rng = random.Random(seed)
-    small = random_small(rng, double=False, quiet=True)
+    mechanism = replace(random_mechanism(rng, double=False, quiet=True), dimension=2)
     eps = rng.uniform(0.5, 1.5)
-    vanish, appear = small.changes[1, 0], small.changes[0, 1]
-
-    def delta(p: FloatArray, q: FloatArray) -> float:
-        return float(np.clip(p - np.exp(eps) * q, 0, None).sum())
-
-    # the other coordinate looks the same before and after
-    other = appear.p
-    zero_out = max(
-        delta(np.multiply.outer(c.p, other), np.multiply.outer(c.q, other))
-        for c in (vanish, appear)
-    )
-    moved = delta(np.multiply.outer(vanish.p, appear.p), np.multiply.outer(vanish.q, appear.q))
-    expected: dict[Adjacency, float] = {"zero-out": zero_out, "substitution": max(zero_out, moved)}
-    mechanism = mechanism_of(Proposal.of({**small.data, "dimension": 2}))
-    slack = 2 * small.slack(eps, 1)
+    # a coordinate that looks the same before and after adds nothing
+    zero_out = truth(mechanism, eps, 1)
+    moved = Reference(mechanism).of_sequence([Change(1, 0), Change(0, 1)], eps)
+    assert zero_out.upper < moved.lower
+    expected: dict[Adjacency, Enclosure] = {"zero-out": zero_out, "substitution": moved}
     for adjacency, exact in expected.items():
         proof = prove(mechanism, Question(eps=eps, adjacency=adjacency), tier=tier, gap=1e-3)
-        assert proof.enclosure.lower <= exact + slack
-        assert exact - slack <= proof.enclosure.upper
-        assert not proof.met or proof.enclosure.upper <= 1.002 * exact + slack
-    assert expected["zero-out"] < expected["substitution"]
+        assert proof.enclosure.lower <= exact.upper
+        assert exact.lower <= proof.enclosure.upper
+        assert not proof.met or proof.enclosure.upper <= 1.002 * exact.upper
 
 
 def several() -> list[tuple[Configuration, int]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from adaptive_truth import Small, random_small
 from places import EXAMPLES, SHIPPED
+from small_claims import random_mechanism
 from typer.testing import CliRunner
 
 from accounting import (
@@ -19,8 +19,10 @@ from accounting import (
     Enclosure,
     InvalidConfiguration,
     InvalidParameter,
+    Mechanism,
     NegativeBinomial,
     Protocol,
+    Reference,
 )
 from accounting.composition.any_sequence import sequence
 from accounting.evaluator.evaluate import evaluate
@@ -42,34 +44,38 @@ from paramsearch.report import page as report
 from paramsearch.report.sections import AuditedFile
 
 
-def bounds(small: Small, eps: float, releases: int) -> tuple[float, float, float, float]:
-    """By the notary (with adaptive lower bounds), then by the fast evaluators."""
-    mechanism = mechanism_of(small.proposal())
+def truth(mechanism: Mechanism, eps: float, releases: int) -> Enclosure:
+    return Reference(mechanism, releases).enclose(eps, gap=1e-2).enclosure
+
+
+def bounds(mechanism: Mechanism, eps: float, releases: int) -> tuple[Enclosure, Enclosure]:
+    """By the notary (with adaptive lower bounds), and by the fast evaluators."""
     ball = Notary(mechanism, releases).enclose(eps, gap=1e-3, claim=None).enclosure
-    fast = Protocol(small.proposal().configuration(), releases).delta(eps, gap=1e-3).enclosure
-    return ball.lower, ball.upper, fast.lower, fast.upper
+    config = configuration(mechanism, noise="less")
+    assert config == configuration(mechanism, noise="more")  # the doubles it was made of
+    return ball, Protocol(config, releases).delta(eps, gap=1e-3).enclosure
 
 
-def check(small: Small, eps: float, releases: int, rng: random.Random) -> None:
-    truth, slack = small.delta(eps, releases), small.slack(eps, releases)
-    found = bounds(small, eps, releases)
-    for lower, upper in (found[:2], found[2:]):
-        assert lower <= truth + slack
-        assert truth - slack <= upper
-        # within 1 % in eps of the worst sequence, which is adaptive, unless delta is flat there
-        near = max(small.delta(0.99 * eps, releases), 1.002 * truth)
-        assert upper <= near + slack
-    pairs = list(small.changes)
+def check(mechanism: Mechanism, eps: float, releases: int, rng: random.Random) -> None:
+    exact = truth(mechanism, eps, releases)
+    found = bounds(mechanism, eps, releases)
+    # within 1 % in eps of the worst sequence, which is adaptive, unless delta is flat there
+    near = max(truth(mechanism, 0.99 * eps, releases).upper, 1.002 * exact.upper)
+    for enclosure in found:
+        assert enclosure.lower <= exact.upper
+        assert exact.lower <= enclosure.upper <= near
+    changes = mechanism.changes("substitution")
     for _ in range(5):
-        sequence = [rng.choice(pairs) for _ in range(releases)]
-        assert small.fixed(eps, sequence) - slack <= min(found[1], found[3])
+        sequence = [rng.choice(changes) for _ in range(releases)]
+        fixed = Reference(mechanism).of_sequence(sequence, eps)
+        assert fixed.lower <= min(enclosure.upper for enclosure in found)
 
 
 def many(rng: random.Random, count: int) -> None:
     for _ in range(count):
         releases, double = rng.choice([(1, True), (2, True), (1, False), (2, False), (3, False)])
-        small = random_small(rng, double=double, quiet=double or releases == 3)
-        check(small, rng.uniform(0.3, 2.5), releases, rng)
+        mechanism = random_mechanism(rng, double=double, quiet=double or releases == 3)
+        check(mechanism, rng.uniform(0.3, 2.5), releases, rng)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -10,12 +10,13 @@ from dataclasses import replace
 import mpmath as mp
 import numpy as np
 import pytest
-from raw_protocol import divergence
+from small_claims import small_mechanism
 
 from accounting import (
     Configuration,
     NegativeBinomial,
     Protocol,
+    Reference,
     Undecided,
     product_divergence,
 )
@@ -28,6 +29,7 @@ from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.pairs import run_kernels
 from accounting.evaluator.tilted_losses import Factors, TiltedLosses, tilt_factors
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
+from accounting.model.change import Change
 from accounting.model.noise import NoiseSum
 
 NB = NegativeBinomial
@@ -172,10 +174,11 @@ def test_errors_of_large_spectra_grow_with_the_number_of_releases() -> None:
 def small() -> tuple[ViewPairs, float, float]:
     """A pair of the protocol with a central factor, and both sides of its divergence at 0.9."""
     unit, double = (2.0, 0.45), (2.5, 0.4)
-    truth = divergence([unit], double, eps_central=2.0, x=0, x_prime=2, eps=0.9, tail=1e-12)
+    exact = small_mechanism([unit], double, eps_central=2.0)
+    truth = Reference(exact).of_sequence([Change(0, 2)], 0.9, accuracy=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     view_pairs = Protocol(Configuration.of(2, atoms, eps_central=2.0)).view_pairs
-    return view_pairs.subset(np.array([1])), truth.low, truth.high
+    return view_pairs.subset(np.array([1])), truth.lower, truth.upper
 
 
 def some_plan(view_pairs: ViewPairs, rng: random.Random) -> GridPlan:

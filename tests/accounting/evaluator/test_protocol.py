@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from places import ORACLES
-from raw_protocol import divergence
+from small_claims import small_mechanism
 
 import accounting
-from accounting import Configuration, Enclosure, NegativeBinomial, Protocol, Undecided
+from accounting import Configuration, Enclosure, NegativeBinomial, Protocol, Reference, Undecided
 from accounting.evaluator.evaluate import evaluate_on_grid
 from accounting.evaluator.grid_plan import GridPlan
 from accounting.evaluator.noise_tables import tabulate
@@ -52,14 +52,15 @@ def test_raw_counts_of_random_small_protocols() -> None:
         double = (rng.uniform(0.4, 4), rng.uniform(0.1, 0.4)) if top == 2 else None
         eps_central, eps = rng.uniform(0.5, 4.0) * top, rng.uniform(0.0, 2.5)
         x, y = rng.sample(range(top + 1), 2)
-        truth = divergence(unit, double, eps_central=eps_central, x=x, x_prime=y, eps=eps)
+        exact = small_mechanism(unit, double, eps_central=eps_central)
+        truth = Reference(exact).of_sequence([Change(x, y)], eps)
         atoms = [((-1, 1), NB(*noise)) for noise in unit]
         if double is not None:
             atoms.append(((2, -1, -1), NB(*double)))
         protocol = Protocol(Configuration.of(top, atoms, eps_central=eps_central))
         found = protocol.delta_of(Change(x, y), eps, gap=1e-3, absolute=1e-9).enclosure
-        assert found.lower <= truth.high
-        assert truth.low <= found.upper
+        assert found.lower <= truth.upper
+        assert truth.lower <= found.upper
 
 
 def test_the_worst_pair_is_the_worst_pair() -> None:
@@ -128,36 +129,11 @@ def test_two_releases_agree_with_joint_enumeration() -> None:
         same_change=True,
     )
     found = protocol.delta_of(Change(0, 1), eps, gap=1e-3).enclosure
-    # both releases' raw counts, enumerated jointly
-    one = _raw_counts(noise, eps_central)
-    import mpmath as mp
-
-    with mp.workdps(30):
-        scale = mp.exp(mp.mpf(eps))
-        total = mp.fsum(
-            max(p1 * p2 - scale * q1 * q2, mp.mpf(0)) for p1, q1 in one for p2, q2 in one
-        )
-    assert found.lower <= total + mp.mpf(10) ** -7
-    assert total - mp.mpf(10) ** -7 <= found.upper
+    exact = small_mechanism([noise], eps_central=eps_central)
+    truth = Reference(exact).of_sequence([Change(0, 1)] * 2, eps)
+    assert found.lower <= truth.upper
+    assert truth.lower <= found.upper
     assert found.relative_gap <= 1e-3
-
-
-def _raw_counts(noise: tuple[float, float], eps_central: float) -> list[tuple]:
-    import mpmath as mp
-    from truth import masses
-
-    with mp.workdps(30):
-        q = float(mp.exp(-mp.mpf(eps_central)))
-        cut = mp.mpf(10) ** -9
-        law: dict[tuple[int, int], mp.mpf] = {}
-        plus, minus, both = masses(1.0, q, cut)[0], masses(1.0, q, cut)[0], masses(*noise, cut)[0]
-        for a, pa in enumerate(plus):
-            for b, pb in enumerate(minus):
-                for c, pc in enumerate(both):
-                    key = (a + c, b + c)
-                    law[key] = law.get(key, mp.mpf(0)) + pa * pb * pc
-        after = {(a + 1, b): m for (a, b), m in law.items()}
-        return [(m, after.get(key, mp.mpf(0))) for key, m in law.items() if m > 1e-12]
 
 
 def test_one_sparse_changes() -> None:
@@ -217,7 +193,8 @@ def test_all_pairs_at_200() -> None:
 def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
     """Theorem 6 with a central factor."""
     unit, double, eps_central, eps = (2.0, 0.45), (2.5, 0.4), 2.0, 0.9
-    truth = divergence([unit], double, eps_central=eps_central, x=0, x_prime=2, eps=eps, tail=1e-12)
+    exact = small_mechanism([unit], double, eps_central=eps_central)
+    truth = Reference(exact).of_sequence([Change(0, 2)], eps, accuracy=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     protocol = Protocol(Configuration.of(2, atoms, eps_central=eps_central))
     view_pairs = protocol.view_pairs.subset(np.array([1]))
@@ -237,8 +214,8 @@ def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
             central_cap=np.array([rng.uniform(-1, 4) for _ in view_pairs.central.shifts]),
         )
         found = evaluate_on_grid(view_pairs, tables, plan)
-        assert found.lower[0] <= truth.high, plan
-        assert truth.low <= found.upper[0], plan
+        assert found.lower[0] <= truth.upper, plan
+        assert truth.lower <= found.upper[0], plan
 
 
 def test_what_would_not_fit_into_memory_is_refused_at_once() -> None:
@@ -252,11 +229,12 @@ def test_what_would_not_fit_into_memory_is_refused_at_once() -> None:
 def test_losses_of_w_far_below_the_grid_of_their_factor() -> None:
     """The central offset lifts a loss of W that alone would lie below the grid."""
     unit, double = (2.0, 0.11709465984652466), (2.0, 0.17877156924094736)
-    truth = divergence([unit], double, eps_central=2.0, x=0, x_prime=1, eps=0.0, tail=1e-12)
+    exact = small_mechanism([unit], double, eps_central=2.0)
+    truth = Reference(exact).of_sequence([Change(0, 1)], 0.0, accuracy=1e-12)
     atoms = [((-1, 1), NB(*unit)), ((2, -1, -1), NB(*double))]
     found = Protocol(Configuration.of(2, atoms, eps_central=2.0)).delta_of(
         Change(0, 1), 0.0, gap=0.01
     )
     assert found.met
-    assert found.enclosure.lower <= truth.high
-    assert truth.low <= found.enclosure.upper
+    assert found.enclosure.lower <= truth.upper
+    assert truth.lower <= found.enclosure.upper

@@ -38,17 +38,17 @@ def test_verdicts_are_right(seed: int) -> None:
     for small in draw(seed, CHUNK):
         truth = small.truth
         for factor in rng.sample([1 - 1e-6, 1 + 1e-6, 0.999, 1.001, 0.9998, 1.0002, 0.5, 2.0], 2):
-            claim = float(truth.low * factor)
+            claim = float(truth.lower * factor)
             if not 0 < claim < 1:
                 continue
             found = audit(small.proposal(claim), explain=False)
             assert found.proof is not None
-            assert found.proof.enclosure.lower <= truth.high
-            assert truth.low <= found.proof.enclosure.upper
+            assert found.proof.enclosure.lower <= truth.upper
+            assert truth.lower <= found.proof.enclosure.upper
             if found.verdict == "certified":
-                assert truth.low <= claim
+                assert truth.lower <= claim
             elif found.verdict == "violated":
-                assert truth.high > claim
+                assert truth.upper > claim
             else:
                 assert abs(factor - 1) <= 1.001e-4
 
@@ -58,8 +58,8 @@ def test_any_share_of_the_central_noise(seed: int) -> None:
     for small in draw(seed, 20, shares=(0.25, 0.5, 0.75, 0.875)):
         mechanism = mechanism_of(small.proposal()).thinned(Fraction(small.share))
         found = Notary(mechanism).enclose(small.eps)
-        assert found.enclosure.lower <= small.truth.high
-        assert small.truth.low <= found.enclosure.upper
+        assert found.enclosure.lower <= small.truth.upper
+        assert small.truth.lower <= found.enclosure.upper
         assert found.met
 
 
@@ -72,8 +72,8 @@ def test_more_than_the_whole_central_noise() -> None:
         }
         thinned = Mechanism(mechanism.max_value, atoms, mechanism.central.thinned(Fraction(2)))
         found = Notary(thinned).enclose(small.eps)
-        assert found.enclosure.lower <= small.truth.high
-        assert small.truth.low <= found.enclosure.upper
+        assert found.enclosure.lower <= small.truth.upper
+        assert small.truth.lower <= found.enclosure.upper
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,10 @@ def complaints() -> Iterator[str]:
 def _wrong(case: Small, prover: Notary) -> Iterator[str]:
     found = prover.enclose(case.eps, gap=1e-2).enclosure
     margin = 1e-9  # the file's noise is rounded up by a relative 2^-52
-    if found.lower > case.truth.high * (1 + margin):
-        yield f"the lower bound {found.lower} is above the truth {case.truth.high}"
-    if found.upper < case.truth.low * (1 - margin):
-        yield f"the upper bound {found.upper} is below the truth {case.truth.low}"
+    if found.lower > case.truth.upper * (1 + margin):
+        yield f"the lower bound {found.lower} is above the truth {case.truth.upper}"
+    if found.upper < case.truth.lower * (1 - margin):
+        yield f"the upper bound {found.upper} is below the truth {case.truth.lower}"
 
 
 def test_no_complaint_without_a_mistake() -> None:

@@ -19,12 +19,14 @@ from accounting import AccountingError, Protocol
 from accounting.base.errors import InvalidParameter
 from accounting.model.configuration import Proposal, loads
 from accounting.model.question import Question
-from paramsearch.certification.audit import audit
+from paramsearch.certification.audit import _understated, audit
 from paramsearch.certification.certify import certify
-from paramsearch.parameters.assembly import uncertified
+from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.documents import read
-from paramsearch.parameters.parameter_file import dumps
+from paramsearch.parameters.honest_fraction import claimed_fraction
+from paramsearch.parameters.parameter_file import ParameterFile, dumps, from_json, load
+from paramsearch.tables.lookup import shipped_folder
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
 
@@ -390,3 +392,45 @@ def test_no_question_without_a_number() -> None:
     for wrong in ({"eps": math.nan}, {"eps": 1.0, "claim": math.nan}, {"eps": 1.0, "claim": -1.0}):
         with pytest.raises(InvalidParameter):
             Question(**wrong)
+
+
+def restated(**changes: float) -> ParameterFile:
+    """The certified example whose certificate says something else, sealed again."""
+    file = from_json(json.loads(certified_text()), source="the file")
+    assert file.certificate is not None
+    return reassembled(file, file.certificate.model_copy(update=changes))
+
+
+def test_a_certificate_is_compared_with_the_proof_in_all_its_numbers(tmp_path: Path) -> None:
+    """Was: confirmed, since only delta_upper was looked at."""
+    good = restated().certificate
+    assert good is not None
+    assert good.sampler_deviation > 0
+    assert audit(restated()).confirmed
+    # a weaker statement is still true
+    assert audit(restated(delta_lower=0.0)).confirmed
+    assert audit(restated(sampler_deviation=2 * good.sampler_deviation)).confirmed
+    # the proof contradicts these
+    above = audit(restated(delta_lower=1.5 * good.delta_upper, delta_upper=2 * good.delta_upper))
+    assert (above.verdict, above.confirmed) == ("rejected", False)
+    assert "not reproduced" in above.reason
+    closely = {"delta_lower": good.delta_upper * (1 + 1e-9), "delta_upper": 2 * good.delta_upper}
+    assert audit(restated(**closely)).verdict == "rejected"
+    for stated in (0.0, good.sampler_deviation * (1 - 1e-6)):
+        less = audit(restated(sampler_deviation=stated))
+        assert (less.verdict, less.confirmed) == ("rejected", False)
+        assert f"the sampler adds at most {stated!r} to delta" in less.reason
+    path = tmp_path / "less.json"
+    path.write_text(dumps(restated(sampler_deviation=0.0)))
+    done = run("audit", str(path), "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["verdict"] == "rejected"
+
+
+def test_no_certificate_of_the_package_understates_its_sampler() -> None:
+    for path in (shipped_folder() / "files").iterdir():
+        file = load(path)
+        assert file.certificate is not None
+        mechanism = file.mechanism().thinned(claimed_fraction(file))
+        assert mechanism.central.whole()
+        assert _understated(file.certificate, mechanism, file.problem) is None

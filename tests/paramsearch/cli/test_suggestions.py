@@ -18,6 +18,7 @@ from paramsearch import Query, Request, Table
 from paramsearch.certification.audit import _remedy
 from paramsearch.cli import app as program
 from paramsearch.cli.searching import generate as generate_command
+from paramsearch.cli.tables import lookup as lookup_command
 from paramsearch.parameters.claim import Claim
 
 QUERIES = st.fixed_dictionaries(
@@ -141,3 +142,40 @@ def test_an_option_that_a_command_does_not_have_is_not_advised_in_silence(
     monkeypatch.setattr(sys, "argv", ["paramsearch", *arguments])
     found = program._without_dead_ends(message)
     assert found == (message if said is None else f"{message} {said}")
+
+
+ASKED = ("--n", "1e5", "--eps=1", "--delta", "1e-6", "--max-value", "5")
+
+
+@pytest.mark.parametrize(
+    ("more", "command"),
+    [
+        (("--releases", "7"), "generate {asked} --releases 7 -o FILE"),
+        (("--honest=0.9", "-o", "a b.json"), "generate {asked} --honest=0.9 -o 'a b.json'"),
+        (("folder", "--cold", "--objective", "bits"), "generate {asked} --cold --objective bits"),
+        (("--dimension", "9"), "generate-sparse {asked} --dimension 9 -o FILE"),
+        (("--zeta", "0.5"), "generate-real --n 1e5 --eps=1 --delta 1e-6 --zeta 0.5 -o FILE"),
+        (("--releases",), "generate {asked} --releases ... -o FILE"),
+    ],
+)
+def test_what_no_lookup_can_serve_names_the_search_that_does(
+    more: tuple[str, ...], command: str
+) -> None:
+    """Was: no such option."""
+    done = run("lookup", *ASKED, *more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"a search makes one: paramsearch {command.format(asked=' '.join(ASKED))}" in done.stderr
+    assert "-o FILE" not in done.stderr or "-o" not in more
+
+
+def test_every_option_of_generate_is_one_of_lookup_or_named_by_it() -> None:
+    commands = program._commands()
+    options = {option for param in commands["generate"].params for option in param.opts}
+    unserved = options - {option for param in commands["lookup"].params for option in param.opts}
+    assert {"--releases", "--same-change", "--honest", "--budget", "--tier"} <= unserved
+    for option in unserved:
+        command = lookup_command.search_instead(option, [*ASKED, option], commands)
+        assert command is not None
+        assert command.startswith("paramsearch generate --n 1e5")
+    assert lookup_command.search_instead("--bogus", ASKED, commands) is None
+    assert "--releases" not in run("lookup", "--help").stdout

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from places import EXAMPLES
 from program import run
 from terminal import on_terminal
@@ -62,16 +66,6 @@ def test_a_long_path_is_not_broken(tmp_path: Path) -> None:
     assert str(path) in shown
 
 
-@pytest.mark.parametrize(
-    "name", ["", *(c.name or c.callback.__name__ for c in app.registered_commands)]
-)  # type: ignore[union-attr]
-def test_help_pages_break_no_words(name: str) -> None:
-    arguments = [name.replace("_", "-")] if name else []
-    shown = on_terminal(*arguments, "--help")
-    assert "…" not in shown
-    assert all(len(line) <= 80 for line in shown.splitlines())
-
-
 def test_wrapping() -> None:
     command = "paramsearch generate --n 5 --max-value 3 -o FILE"
     assert wrapped(f"make one: {command}; or not", 20) == ["make one:", f"{command};", "or not"]
@@ -89,3 +83,32 @@ def test_parts_of_a_table_have_the_same_columns(capsys: pytest.CaptureFixture[st
     first, second, third = capsys.readouterr().out.splitlines()
     assert first.index("number") + 6 == second.index("1") + 1 == third.index("22,222") + 6
     assert first.index("text") == second.index("some") == third.index("other")
+
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
+FRAME = re.compile("[│╭╮╰╯─]")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_fits_and_is_complete(name: str) -> None:
+    """No line is longer than the terminal, and no word of the help is broken or cut off."""
+    shown = on_terminal(name, "--help")
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    there = Counter(FRAME.sub(" ", shown).split())
+    command = COMMANDS[name]
+    written = Counter(command.help.split())
+    for parameter in command.params:
+        written += Counter((getattr(parameter, "help", None) or "").split())
+        written += Counter(option for option in parameter.opts if option.startswith("-"))
+    assert not written - there
+
+
+def test_the_list_of_commands_fits_and_is_complete() -> None:
+    shown = on_terminal("--help")
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    words_shown = " ".join(FRAME.sub(" ", shown).split())
+    for name, command in COMMANDS.items():
+        first = command.help.split("\n\n")[0]
+        assert f"{name} {' '.join(first.split())}" in words_shown

@@ -63,7 +63,7 @@ def test_too_many_messages_are_noticed() -> None:
     most = most_messages(file(), 50)
     analyzer = Analyzer(file())
     analyzer.add(np.zeros(most, np.int64))
-    assert analyzer.result().implausible is None
+    assert "too many" not in (analyzer.result().implausible or "")
     analyzer.add([0])
     assert "counted twice" in (analyzer.result().implausible or "")
 

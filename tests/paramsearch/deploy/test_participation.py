@@ -18,12 +18,20 @@ from deployed import SUM, file, seeded
 from mpmath import mp, mpf
 from places import ROOT
 from program import run
+from scipy import stats
 
 import paramsearch
 from accounting.model.configuration import Proposal
 from paramsearch import certify, load, save, uncertified
 from paramsearch.deploy import Analyzer, NotMessages, RandomizedReals, Randomizer, TooFew
-from paramsearch.deploy.participation import least_count, only_noise, required_users, share_of
+from paramsearch.deploy.participation import (
+    CountedNoise,
+    least_count,
+    noticed_below,
+    only_noise,
+    required_users,
+    share_of,
+)
 from paramsearch.deploy.randomizer import Noise
 from paramsearch.deploy.simulate import Simulation, simulate
 from paramsearch.parameters.file_schema import schema
@@ -217,7 +225,7 @@ def test_values_from_standard_input(tmp_path: Path) -> None:
     path, vectors = tmp_path / "file.json", tmp_path / "vectors.json"
     save(file(), path)
     save(file(3), vectors)
-    done = run("randomize", str(path), "--value", "-", "--json", stdin="3\n\n0\n")
+    done = run("randomize", str(path), "--value", "-", "--json", stdin="3\r\n0")
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)["coordinate_and_value"]
     assert [0, 3] in first
@@ -232,6 +240,7 @@ def test_values_from_standard_input(tmp_path: Path) -> None:
         (path, (), "1 2\n"),
         (path, (), "x\n"),
         (path, (), "4\n"),
+        (path, (), "3\n\n0\n"),
         (path, ("--value", "1"), "1\n"),
         (vectors, ("--coordinate", "1"), "1\n"),
         (vectors, (), "1\n"),
@@ -240,6 +249,18 @@ def test_values_from_standard_input(tmp_path: Path) -> None:
         done = run("randomize", str(name), "--value", "-", *options, stdin=text)
         assert (done.returncode, done.stdout) == (2, ""), text
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("text", ["3\n \n0\n", "3\n\n", "3\n\r\n0"])
+def test_a_blank_line_is_a_missing_value(text: str, tmp_path: Path) -> None:
+    """Was: left out in silence."""
+    path, vectors = tmp_path / "file.json", tmp_path / "vectors.json"
+    save(file(), path)
+    save(file(3), vectors)
+    for name, given in ((path, text), (vectors, text.replace("3", "2 3").replace("0", "0 1"))):
+        done = run("randomize", str(name), "--value", "-", stdin=given)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "line 2 of standard input is blank, so a user's value is missing" in done.stderr
 
 
 def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
@@ -262,3 +283,94 @@ def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
     batch = seeded(file()).batch([3] * 50)
     assert [file().alphabet[symbol] for symbol in batch.symbols[:50]] == [3] * 50
     assert "True values come first" in (Randomizer.batch.__doc__ or "")
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("alarm", [1e-3, 1e-9])
+def test_both_tails_of_a_count(share: float, alarm: float) -> None:
+    """Of two NB(r share, p), one counted twice, against the masses."""
+    r, p = np.array([12.0, 30.0]), np.array([0.9, 0.75])
+    noise = CountedNoise(np.array([2.0, 1.0]), r, p, 1 - p)
+    low, high = noise.fewest(share, alarm), noise.most(share, alarm)
+    length = 3 * high
+    twice = np.zeros(length)
+    twice[::2] = stats.nbinom.pmf(np.arange(len(twice[::2])), r[0] * share, 1 - p[0])
+    law = np.convolve(twice, stats.nbinom.pmf(np.arange(length), r[1] * share, 1 - p[1]))[:length]
+    assert law[:low].sum() <= alarm
+    assert law[high + 1 :].sum() <= alarm
+    # and neither is far from the best bound
+    assert law[: round(1.2 * low) + 2].sum() > alarm
+    assert law[round(0.8 * high) :].sum() > alarm
+
+
+def test_messages_of_another_file(tmp_path: Path) -> None:
+    """Was: an estimate without a word."""
+    ten = load(SHIPPED.with_name("10-1-1e-06-0.9.json"))
+    symbols = seeded(ten).batch([2] * ten.problem.n).symbols
+    right, wrong = Analyzer(ten), Analyzer(load(SHIPPED))
+    right.add(symbols)
+    assert right.result().implausible is None
+    messages = symbols[symbols < wrong.codec.symbols]  # nothing else would give it away
+    wrong.add(messages)
+    assert re.search(
+        r"messages have the value -\d, where .* made with another file",
+        wrong.result().implausible or "",
+    )
+    path = tmp_path / "messages.txt"
+    path.write_text("".join(f"{symbol}\n" for symbol in messages))
+    done = run("analyze", str(SHIPPED), str(path))
+    assert done.returncode == 0, done.stderr
+    assert "warning" in done.stdout
+    assert "made with another file" in json.loads(
+        run("analyze", str(SHIPPED), str(path), "--json").stdout
+    )["implausible"].replace("\n", " ")
+    done = run("analyze", str(SHIPPED), str(path), "--strict")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "made with another file" in done.stderr
+
+
+@pytest.mark.parametrize("tabled", [True, False])
+def test_messages_of_another_histogram(tabled: bool) -> None:
+    """One coordinate fewer, or a smaller alphabet: a coordinate without noise."""
+    made, other = noisy(dimension=3), noisy(dimension=4)
+    symbols = seeded(made).batch([(i % 3, 1) for i in range(400)]).symbols
+    for used, odd in ((made, None), (other, "0 messages of coordinate 3 are only noise")):
+        analyzer = Analyzer(used)
+        if not tabled:
+            analyzer._counts = analyzer._counts[:0]
+            analyzer._sums = np.zeros(used.dimension, np.int64)
+        analyzer.add(symbols)
+        found = analyzer.result().implausible
+        assert found is None if odd is None else found is not None and odd in found
+
+
+def test_fewer_users_than_are_assumed() -> None:
+    """The certificate needs half of them, the estimate of real values the number of all."""
+    made = noisy(0.5)
+    symbols = seeded(made).batch([0] * 220).symbols
+    for users in (220, 400):
+        analyzer = Analyzer(made, users=users)
+        analyzer.add(symbols)
+        assert analyzer.result().implausible is None  # the noise varies more than that
+    many = Analyzer(made, users=1500)
+    many.add(symbols)
+    assert "too few for 1,500 users" in (many.result().implausible or "")
+    below = noticed_below(made, 1500)
+    assert 220 < below < 1500
+    assert noticed_below(file(), 50) == 0
+
+
+def test_how_few_users_would_show(tmp_path: Path) -> None:
+    """5% missing do not show; that is said, with the number of users that would."""
+    made = load(SHIPPED)
+    n = made.problem.n
+    below = noticed_below(made, n)
+    for users, noticed in ((round(0.8 * below), True), (round(0.95 * n), False)):
+        analyzer = Analyzer(made, allow_few=True)
+        analyzer.add(seeded(made).batch([5] * users, allow_few=True).symbols)
+        assert (analyzer.result().implausible is not None) == noticed
+        path = tmp_path / f"{users}.txt"
+        path.write_text("".join(f"{i}\n" for i in np.repeat(np.arange(7), analyzer.by_value)))
+        if not noticed:
+            done = run("analyze", str(SHIPPED), str(path))
+            assert f"only below about {below:,}" in " ".join(done.stdout.split())

@@ -17,7 +17,8 @@ from paramsearch.explorer import data
 from paramsearch.explorer.baselines import Axes
 from paramsearch.explorer.data import USERS
 from paramsearch.explorer.page import page
-from paramsearch.tables.lookup import Query, Table
+from paramsearch.tables.lookup import Table
+from paramsearch.tables.query import Query
 
 
 @pytest.fixture(scope="module")

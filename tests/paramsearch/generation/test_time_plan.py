@@ -5,10 +5,21 @@ from __future__ import annotations
 import math
 import time
 
+import numpy as np
 import pytest
 
+from accounting.model.family import ones
+from accounting.model.proof_types import BALL, FAST
+from paramsearch.generation.finish import calibrated, certified_in_time, proposed_file
+from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.request import Request
+from paramsearch.search.candidate import Candidate
+from paramsearch.search.families.family_draft import FamilyDraft
+from paramsearch.search.noise import sequence_noise
+from paramsearch.search.noise.noise_model import NoiseModel
+from paramsearch.search.noise.noise_optimizer import Solution
+from paramsearch.search.target import Target
 
 
 def request(max_value: int, budget: float, **other: object) -> Request:
@@ -47,3 +58,45 @@ def test_larger_problems_take_longer_to_prove() -> None:
     for tops in ((1, 5, 20, 100), (150, 300, 500), (501, 1000, 8000)):
         seconds = [TimePlan.of(request(top, math.inf)).proof_seconds for top in tops]
         assert seconds == sorted(seconds)
+
+
+def sequence_model() -> NoiseModel:
+    """For three releases in which one user's inputs change in any way."""
+    asked = request(2, math.inf, releases=3)
+    return NoiseModel(ones(2), Target(asked.problem, 0.2, "messages"))
+
+
+def test_a_proof_that_is_late_is_left_to_the_fast_evaluators() -> None:
+    """Was: however long it took."""
+    model = sequence_model()
+    x = calibrated(model, model.first_guess())
+    asked = request(2, math.inf, releases=3)
+    file = proposed_file(model, x, asked)
+    for late, tier, method in (
+        (False, "auto", BALL),
+        (True, "auto", FAST),
+        (True, "ball", BALL),  # as it was asked for
+    ):
+        deadline = time.monotonic() - 1 if late else math.inf
+        made = certified_in_time(file, request(2, math.inf, releases=3, tier=tier), deadline)
+        assert made.certificate is not None
+        assert set(made.certificate.proof) == {method}
+        assert made.certificate.delta_upper <= 1e-6
+
+
+def test_the_last_steps_of_a_search_end_with_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Was: two minutes of their own for sequences of changes."""
+    model = sequence_model()
+    x = model.first_guess()
+    asked: list[float] = []
+
+    def rough(*_: object) -> float:
+        asked.append(time.monotonic())
+        return 1e-5
+
+    monkeypatch.setattr(sequence_noise, "rough_upper", rough)
+    found = sequence_noise.optimize_sequence_noise(model, x, deadline=time.monotonic() - 1)
+    assert (asked, found is x) == ([], True)
+    candidate = Candidate(FamilyDraft(1, {}), Solution(model, x, 1.0, np.zeros(0), np.zeros(0)))
+    assert polished(candidate, deadline=time.monotonic() - 1).solution.x is x
+    assert asked == []

@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-import small_views
 from program import run
+from small_claims import small_mechanism
 
 import accounting
 from accounting import (
@@ -22,6 +22,7 @@ from accounting import (
     InvalidParameter,
     NegativeBinomial,
     Protocol,
+    Reference,
     Violated,
 )
 from accounting.base.balls import above, precision
@@ -65,10 +66,9 @@ SMALL: dict[str, Any] = {
 }
 
 
-def ones(unit: tuple[float, float], eps_central: float, dimension: int = 2) -> Mechanism:
-    noise = ExactNoise(r=Fraction(unit[0]), p=Fraction(unit[1]))
-    central = ExactCentral(step=Fraction(eps_central))
-    return Mechanism(1, {(-1, 1): (noise,)}, central, dimension)
+def ones(unit: tuple[float, float], eps_central: float, share: float = 1.0) -> Mechanism:
+    """Pairs of numbers 0 and 1."""
+    return small_mechanism([unit], eps_central=eps_central, share=share, dimension=2)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -76,26 +76,26 @@ def test_both_tiers_enclose_the_enumerated_counts(seed: int) -> None:
     rng = random.Random(seed)
     unit = round(rng.uniform(0.3, 4), 3), round(rng.uniform(0.1, 0.5), 3)
     eps_central, eps = round(rng.uniform(0.8, 3), 3), round(rng.uniform(0, 3), 3)
-    truth = small_views.moved(unit, eps_central, eps)
+    truth = Reference(ones(unit, eps_central)).enclose(eps).enclosure
     tiers: tuple[Tier, ...] = ("ball", "fast", "mixed")
     for tier in tiers:
         found = prove(ones(unit, eps_central), Question(eps=eps), tier=tier)
-        assert found.enclosure.lower <= truth.high
-        assert truth.low <= found.enclosure.upper
+        assert found.enclosure.lower <= truth.upper
+        assert truth.lower <= found.enclosure.upper
         assert sum(found.covered.values()) == 3
 
 
 @pytest.mark.parametrize("share", [0.5, 0.75])
 def test_some_honest_users(share: float) -> None:
     unit, eps_central, eps = (1.3, 0.4), 1.5, 1.0
-    truth = small_views.moved(unit, eps_central, eps, share=share)
+    truth = Reference(ones(unit, eps_central, share)).enclose(eps).enclosure
     fraction = Fraction(share)
     # the fraction thins the atom's noise, too: give it what is left after that
     mechanism = ones((unit[0] / share, unit[1]), eps_central).thinned(fraction)
     found = Notary(mechanism).enclose(eps)
     assert set(found.covered) == {BALL_2D}
-    assert found.enclosure.lower <= truth.high
-    assert truth.low <= found.enclosure.upper
+    assert found.enclosure.lower <= truth.upper
+    assert truth.lower <= found.enclosure.upper
 
 
 def test_a_move_is_the_product_of_its_halves_for_several_releases() -> None:
@@ -119,11 +119,11 @@ def audited(data: dict[str, Any]) -> Mechanism:
 def test_without_the_moves_the_bound_is_false(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a proof that forgets the second coordinate does not contain the truth."""
     unit, eps_central, eps = (2.0, 0.4), 1.0, 1.0
-    truth = small_views.moved(unit, eps_central, eps)
     mechanism = ones(unit, eps_central)
-    assert truth.low <= Notary(mechanism).enclose(eps).enclosure.upper
+    truth = Reference(mechanism).enclose(eps).enclosure
+    assert truth.lower <= Notary(mechanism).enclose(eps).enclosure.upper
     monkeypatch.setattr(Mechanism, "changes", lambda *_: [Change(0, 1), Change(1, 0)])
-    assert Notary(mechanism).enclose(eps).enclosure.upper < truth.low
+    assert Notary(mechanism).enclose(eps).enclosure.upper < truth.lower
 
 
 def test_every_move_is_at_least_each_of_its_halves() -> None:

@@ -24,7 +24,8 @@ from paramsearch.filling.grid import Grid
 from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.tables import index
 from paramsearch.tables.cell import Cell
-from paramsearch.tables.lookup import Found, Query, shipped_folder
+from paramsearch.tables.lookup import Found, shipped_folder
+from paramsearch.tables.query import Query
 
 SOME = ("1-1-1e-06-0.9", "2-1-1e-06-0.9", "2-0.5-1e-08-0.9", "5-1-1e-06-0.9", "5-1-1e-06-0.5",
         "5-2-1e-08-0.9", "10-1-1e-06-0.9", "20-1-1e-06-0.9", "20-1-1e-06-0.1")  # fmt: skip

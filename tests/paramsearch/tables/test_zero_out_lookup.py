@@ -17,7 +17,8 @@ from paramsearch.filling.grid import Grid
 from paramsearch.tables import index
 from paramsearch.tables.cell import Cell
 from paramsearch.tables.index import INDEX
-from paramsearch.tables.lookup import Query, shipped_folder
+from paramsearch.tables.lookup import shipped_folder
+from paramsearch.tables.query import Query
 
 ASKED = Query(n=100_000, eps=1.0, delta=1e-6, max_value=2)
 GRID = {"eps": (1.0,), "delta": (1e-6,), "max_value": (2,), "tries": 1}

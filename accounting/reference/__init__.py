@@ -1,0 +1,1 @@
+"""The third proof: the definition itself, enumerated (README.md)."""

@@ -1,0 +1,124 @@
+"""Negative binomial masses, by mpmath's intervals from the exact parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mpmath.ctx_iv import MPIntervalContext
+
+from accounting.base.deadline import check_time
+from accounting.base.errors import TooLarge, Undecided
+from accounting.model.mechanism import Atom, ExactCentral, ExactNoise, Mechanism
+
+Interval = Any
+"""A number of an mpmath interval context."""
+MOST_MASSES = 1 << 17
+"""Most masses of all noises together, which take some seconds."""
+_GUARD_BITS = 64
+"""Bits beyond those of the parameters, for the products of a long table."""
+
+
+@dataclass(frozen=True)
+class NoiseMasses:
+    """The masses of 0, 1, 2, ... copies of an atom.
+
+    Attributes:
+        atom: The messages of one copy.
+        masses: Intervals around the probabilities of 0, 1, 2, ... copies.
+        lost: A bound on the probability of more copies.
+    """
+
+    atom: Atom
+    masses: tuple[Interval, ...]
+    lost: Interval
+
+
+def noise_masses(mechanism: Mechanism, tail: Any, bits: int) -> list[NoiseMasses]:
+    """All noises of one coordinate: z+ on {+1}, z- on {-1}, and each part of z_s on its atom.
+
+    Args:
+        mechanism: The exact parameters.
+        tail: Most probability that may lie beyond a table.
+        bits: Relative accuracy of the masses.
+
+    Raises:
+        TooLarge: If there are more than ``MOST_MASSES``.
+        Undecided: If the masses are less accurate than that.
+    """
+    found: list[NoiseMasses] = []
+    most = MOST_MASSES
+    for atom, parts in _noises(mechanism):
+        for part in parts:
+            found.append(_table(atom, part, tail, bits, most))
+            most -= len(found[-1].masses)
+    return found
+
+
+def _noises(mechanism: Mechanism) -> Iterator[tuple[Atom, tuple[ExactCentral | ExactNoise, ...]]]:
+    yield (1,), (mechanism.central,)
+    yield (-1,), (mechanism.central,)
+    yield from mechanism.atoms.items()
+
+
+def _table(
+    atom: Atom, noise: ExactCentral | ExactNoise, tail: Any, bits: int, most: int
+) -> NoiseMasses:
+    context = MPIntervalContext()
+    context.prec = bits + _GUARD_BITS + _size(noise)
+    r, p = _parameters(context, noise)
+    end = context.mpf(tail)
+    masses = [context.exp(r * context.log(1 - p))]
+    while True:
+        k = len(masses)
+        ratio = p * (k - 1 + r) / k
+        if masses[-1].b < end:
+            # later ratios of neighbors lie between this one and p
+            largest = max(ratio.b, p.b)
+            if largest < 1 and (lost := (masses[-1] * largest / (1 - largest)).b) < end:
+                break
+        if k >= most:
+            raise TooLarge(
+                f"the noises have more than {MOST_MASSES:,} outcomes that matter, without their "
+                "combinations, too many for --tier reference: ask for --tier ball"
+            )
+        if k % 1024 == 0:
+            check_time()
+        masses.append(masses[-1] * ratio)
+    # relative widths grow from mass to mass
+    if not masses[-1].delta * 2**bits < masses[-1].a:
+        raise Undecided(f"the noise of {list(atom)!s:.60} is not known to {bits} bits")
+    return NoiseMasses(atom, tuple(masses), lost)
+
+
+def _parameters(
+    context: MPIntervalContext, noise: ExactCentral | ExactNoise
+) -> tuple[Interval, Interval]:
+    """r and p of the negative binomial."""
+
+    def exact(value: Fraction) -> Interval:
+        return context.mpf(value.numerator) / value.denominator
+
+    if isinstance(noise, ExactNoise):
+        fraction, p = Fraction(1), exact(noise.p)
+    elif noise.p is not None:
+        fraction, p = noise.fraction, exact(noise.p)
+    else:
+        assert noise.step is not None
+        fraction, p = noise.fraction, context.exp(-exact(noise.step))
+    if noise.rate is not None:
+        return -exact(fraction * noise.rate) / context.log(1 - p), p
+    r = Fraction(1) if isinstance(noise, ExactCentral) else noise.r
+    assert r is not None
+    return exact(fraction * r), p
+
+
+def _size(noise: ExactCentral | ExactNoise) -> int:
+    """Bits that 1 - p and its logarithm may cost, where p is close to 0 or 1."""
+    if noise.p is not None:
+        return noise.p.denominator.bit_length()
+    assert isinstance(noise, ExactCentral)
+    assert noise.step is not None
+    return noise.step.denominator.bit_length() + 2 * int(noise.step)

@@ -1,0 +1,229 @@
+"""A fraction of the users adds noise: all forms of the central term against the definition."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accounting import ExactCentral, ExactNoise, Mechanism, Question, prove
+from accounting.base.balls import precision
+from accounting.base.errors import TooLarge, Undecided
+from accounting.composition.dropouts import central_offsets
+from accounting.composition.dropouts.central_offsets import ThinnedCentral
+from accounting.model.change import Adjacency, Change
+from accounting.model.proof_types import BALL_2D, BALL_COUPLED, FAST
+from accounting.notary.dropouts import merged_outcomes, thinned
+from accounting.notary.dropouts.central_pairs import CentralPair
+from accounting.notary.dropouts.coupling import CoupledCentral
+from accounting.notary.notary import Notary
+from accounting.proof.satisfied_eps import satisfied_eps
+from accounting.proof.thinned_proof import ThinnedBounds
+from accounting.reference.reference import Reference
+
+ATOMS = {1: [(-1, 1)], 2: [(-1, 1), (-1, -1, 2)]}
+SHARES = ("3/10", "1/2", "3/4", "9/10", "19/20", "99/100")
+
+
+def exact(value: float) -> Fraction:
+    return Fraction(f"{value:.3g}")
+
+
+def drawn(
+    rng: random.Random, *, top: int = 0, dimension: int = 1, share: str | None = None
+) -> Mechanism:
+    """A small mechanism of which a fraction of the noise is left."""
+    top = top or rng.choice([1, 2])
+    atoms = {
+        atom: (ExactNoise(p=exact(rng.uniform(0.2, 0.6)), r=exact(rng.uniform(0.4, 6))),)
+        for atom in ATOMS[top]
+    }
+    whole = Mechanism(top, atoms, ExactCentral(step=exact(rng.uniform(0.5, 2))), dimension)
+    return whole.thinned(Fraction(share or rng.choice(SHARES)))
+
+
+@pytest.fixture
+def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every problem counts as too large for a table in two dimensions."""
+    monkeypatch.setattr(thinned, "_LARGEST_TABLE", 0)
+
+
+def contradictions(rng: random.Random, count: int) -> Iterator[str]:
+    """Bounds on the wrong side of the definition's, for random mechanisms."""
+    for _ in range(count):
+        mechanism = drawn(rng, dimension=rng.choice([1, 1, 1, 2]))
+        adjacency: Adjacency = rng.choice(["substitution", "zero-out"])
+        eps = round(rng.uniform(0, 2.5), 3)
+        truth = Reference(mechanism, adjacency=adjacency).enclose(eps, gap=1e-3).enclosure
+        question = Question(eps=eps, adjacency=adjacency)
+        for tier in ("ball", "fast"):
+            found = prove(mechanism, question, tier=tier, gap=1e-2).enclosure  # type: ignore[arg-type]
+            if not (found.lower <= truth.upper and truth.lower <= found.upper):
+                yield f"{tier}: {found} for {truth} at {question}, {mechanism}"
+
+
+@pytest.mark.usefixtures("no_tables")
+def test_bounds_enclose_the_definition() -> None:
+    assert list(contradictions(random.Random(1), 24)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_tables")
+def test_bounds_enclose_the_definition_for_a_thousand_mechanisms() -> None:
+    assert list(contradictions(random.Random(2), 1000)) == []
+
+
+@pytest.mark.usefixtures("no_tables")
+@pytest.mark.parametrize("adjacency", ["substitution", "zero-out"])
+def test_two_releases(adjacency: Adjacency) -> None:
+    rng = random.Random(3)
+    for _ in range(3):
+        mechanism = drawn(rng, top=1)
+        truth = Reference(mechanism, 2, adjacency=adjacency).enclose(1.0, gap=1e-2).enclosure
+        for tier in ("ball", "fast"):
+            question = Question(eps=1.0, releases=2, adjacency=adjacency)
+            found = prove(mechanism, question, tier=tier, gap=1e-2).enclosure  # type: ignore[arg-type]
+            assert found.lower <= truth.upper
+            assert truth.lower <= found.upper
+
+
+def ample() -> Mechanism:
+    """max_value 5 with the noise of a deployed file, 19 of 20 users adding theirs."""
+
+    def noise(mean: int, r: str) -> tuple[ExactNoise, ...]:
+        return (ExactNoise(p=mean / (mean + Fraction(r)), r=Fraction(r)),)
+
+    atoms = {
+        (-1, 1): noise(1029, "13.7"),
+        (-2, 2): noise(71, "27.8"),
+        (-2, 1, 1): noise(386, "12.5"),
+        (-2, -1, 3): noise(70, "28"),
+        (-2, -2, 4): noise(117, "20.8"),
+        (-2, -1, -1, -1, 5): noise(310, "13"),
+    }
+    return Mechanism(5, atoms, ExactCentral(step=Fraction(9, 50))).thinned(Fraction(19, 20))
+
+
+def test_the_coupling_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exact law, the coupling and the fast evaluators agree on the worst change."""
+    changes = [Change(5, 0)]
+    table = Notary(ample()).enclose(1.05, gap=1e-3, changes=changes)
+    monkeypatch.setattr(thinned, "_LARGEST_TABLE", 0)
+    coupled = Notary(ample()).enclose(1.05, gap=1e-3, changes=changes)
+    assert set(table.covered) == {BALL_2D}
+    assert set(coupled.covered) == {BALL_COUPLED}
+    assert coupled.enclosure.lower <= table.enclosure.upper
+    assert table.enclosure.lower <= coupled.enclosure.upper <= 1.1 * table.enclosure.lower
+    assert coupled.enclosure.lower >= 0.99 * table.enclosure.lower
+    fast = prove(ample(), Question(eps=1.05), tier="fast", gap=1e-2)
+    assert set(fast.covered) == {FAST}
+    assert table.enclosure.lower <= fast.enclosure.upper <= 1.2 * table.enclosure.lower
+    # the lower bound of the fast evaluators is that of the full central noise
+    assert 0 < fast.enclosure.lower <= table.enclosure.upper
+
+
+def test_every_tier_decides_a_clear_claim() -> None:
+    for tier in ("ball", "mixed", "fast"):
+        holds = prove(ample(), Question(eps=1.2, claim=1e-6), tier=tier)  # type: ignore[arg-type]
+        assert holds.enclosure.upper <= 1e-6
+    for tier in ("ball", "mixed"):
+        fails = prove(ample(), Question(eps=1.0, claim=1e-6), tier=tier)  # type: ignore[arg-type]
+        assert fails.enclosure.lower > 1e-6
+
+
+def test_the_eps_that_holds() -> None:
+    found = satisfied_eps(ample(), 1e-6)
+    assert found is not None
+    assert prove(ample(), Question(eps=found.upper, claim=1e-6)).enclosure.upper <= 1e-6
+    assert prove(ample(), Question(eps=found.lower, claim=1e-6)).enclosure.lower > 1e-6
+    assert found.upper <= 1.01 * found.lower
+
+
+def test_more_than_the_full_noise_is_no_worse() -> None:
+    """A share above 1: the bounds of the fast evaluators are those of the full central noise."""
+    more = drawn(random.Random(4), top=2, share="1").thinned(Fraction(5, 4))
+    truth = Reference(more).enclose(1.0, gap=1e-3).enclosure
+    found = prove(more, Question(eps=1.0), tier="fast").enclosure
+    assert found.lower <= truth.upper
+    assert truth.lower <= found.upper
+
+
+def test_a_central_noise_beyond_every_table_is_refused() -> None:
+    fraction = Fraction(19, 20)
+    tiny = replace(ample(), central=ExactCentral(step=Fraction(1, 2000), fraction=fraction))
+    with pytest.raises(TooLarge, match="smaller max_value"):
+        Notary(tiny).enclose(1.05)
+    with pytest.raises(TooLarge, match="smaller max_value"):
+        prove(tiny, Question(eps=1.05), tier="fast")
+
+
+def test_the_same_change_in_many_releases_is_left_to_the_notary() -> None:
+    question = Question(eps=1.0, releases=3, same_change=True)
+    with pytest.raises(Undecided, match="--tier ball"):
+        prove(ample(), question, tier="fast")
+
+
+@pytest.mark.parametrize("share", ["1/5", "19/20", "5/4"])
+def test_couplings_have_the_right_marginals(share: str) -> None:
+    """The masses of both laws, by D, against sums of products of the two noises."""
+    with precision(128):
+        loss = ExactCentral(step=Fraction(1, 3)).loss()
+        r = ExactCentral(step=Fraction(1, 3), fraction=Fraction(share)).share()
+        pair = CentralPair(r, loss, 1e-12, 8)
+        for distance in (1, 4):
+            cases = CoupledCentral(pair, 1e-9).cases(distance)
+            assert abs(cases.p.sum() + cases.rest - 1) < 1e-8
+            assert cases.q.sum() <= 1 + 1e-12
+            assert cases.q.sum() > 1 - 1e-8
+            np.testing.assert_allclose(cases.loss, np.log(cases.p / cases.q))
+
+
+def test_both_proofs_couple_alike() -> None:
+    """The same law, by code that has nothing in common."""
+    with precision(128):
+        share = ExactCentral(step=Fraction(1, 4), fraction=Fraction(9, 10)).share()
+        loss = ExactCentral(step=Fraction(1, 4)).loss()
+        ours = CoupledCentral(CentralPair(share, loss, 1e-13, 8), 1e-9).cases(3)
+    theirs = ThinnedCentral(0.9, 0.25, 1e-13).cases(3)
+    for shift in range(-2, 6):
+        first, second = (c_p[c_s == shift].sum() for c_s, c_p in (
+            (ours.shift, ours.p), (theirs.shift, theirs.mass)
+        ))  # fmt: skip
+        assert abs(first - second) < 1e-8
+
+
+def wrong_sign(self: Any, before: int, after: int) -> Any:
+    moved, weight, cut = _coupled(self, before, after)
+    return -moved, weight, cut
+
+
+def half(self: Any, law: Any, ends: Any) -> Any:
+    found = _between(self, law, ends)
+    return replace(found, value=found.value * (1 + (len(ends) > 2)))
+
+
+_coupled, _between = CoupledCentral._coupled, merged_outcomes.MergedOutcomes._between
+MISTAKES: dict[str, tuple[Any, str, Any]] = {
+    "difference with the wrong sign": (CoupledCentral, "_coupled", wrong_sign),
+    "masses of blocks counted twice": (merged_outcomes.MergedOutcomes, "_between", half),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds cross: the two sides come from code that has little in common."""
+    monkeypatch.setattr(thinned, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(*MISTAKES[name])
+    with pytest.raises(AssertionError, match="not an enclosure"):
+        Notary(ample()).enclose(1.05, gap=1e-2, changes=[Change(5, 0), Change(0, 5)])
+
+
+def test_tables_of_the_fast_evaluators_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(central_offsets, "_LONGEST", 8)
+    with pytest.raises(TooLarge, match="smaller max_value"):
+        ThinnedBounds(ample(), Question(eps=1.0)).pairs.cases()
