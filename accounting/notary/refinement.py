@@ -32,6 +32,8 @@ from accounting.notary.processes import in_processes
 from accounting.notary.sequences import SequenceFinding, sequence_bounds, worst_of
 
 # All thresholds below are rules of thumb: they decide how long a proof takes, not what it says.
+_LOOSE_COUPLED = 0.05
+"""Relative gap that is enough for a decided claim if the central noises are coupled."""
 _CHEAP = 200_000
 """Changes times grid cells up to which a decided claim is still refined to the full gap."""
 _FIRST_CELLS = 6.0
@@ -185,8 +187,10 @@ class SameChangeRefinement(_Refinement):
         gap = bounds.upper - bounds.lower
         bounds.met = gap <= goal.gap * bounds.upper
         thinned = self.noises.thinned
-        coupled = thinned is not None and thinned.coupled is not None  # finer grids gain little
-        loose = gap <= LOOSE * bounds.upper and (coupled or work > _CHEAP)
+        if thinned is not None and thinned.coupled is not None:  # finer grids gain little
+            loose = gap <= _LOOSE_COUPLED * bounds.upper
+        else:
+            loose = gap <= LOOSE * bounds.upper and work > _CHEAP
         return bounds.met or (goal.decided(bounds) and loose)
 
 
