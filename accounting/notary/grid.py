@@ -159,7 +159,7 @@ class Grid:
 
     def _unit_shifts(self, c: CoordinateShift) -> Iterable[int]:
         """The shifts of the noise of {-1, +1} that the central term of a change mixes."""
-        if self.thinned is None:
+        if self.thinned is None or self.thinned.exceeds:
             return range(c.first_shift, c.first_shift + c.distance + 1)
         return (c.first_shift + shift for shift in self.thinned.shifts(c.distance))
 
@@ -250,7 +250,7 @@ class Grid:
 
     def central(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The central term without finite losses below ``lowest``."""
-        if self.thinned is not None:
+        if self.thinned is not None and not (side == "above" and self.thinned.exceeds):
             return self._thinned(c, side, lowest)
         parts, infinite = [], arb(0)
         for case, index, weight in self.offsets(c.distance, side):

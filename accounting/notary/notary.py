@@ -245,6 +245,8 @@ def _method(thinned: ThinnedCentral | None) -> str:
     """How certificates name the proof."""
     if thinned is None:
         return BALL
+    if thinned.exceeds:
+        return BALL
     return BALL_2D if thinned.coupled is None else BALL_COUPLED
 
 

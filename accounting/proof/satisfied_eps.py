@@ -22,6 +22,8 @@ from accounting.proof.thinned_proof import ThinnedBounds
 
 _LARGEST_EPS = 500.0
 """Largest eps that is tried, as in ``Protocol.epsilon``: a larger one hardly protects."""
+_FEW = 3
+"""Largest max_value at which the notary bounds all changes of a fraction of the users."""
 _RISES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.01, 0.03)
 """How much more than the eps of the worst change is tried for all changes, relative to it."""
 _GAP = 1e-3
@@ -37,7 +39,8 @@ def satisfied_eps(
     adjacency: Adjacency = SUBSTITUTION,
     progress: Progress = silent,
 ) -> Enclosure | None:
-    """The smallest eps with delta(eps) <= delta, enclosed to about a thousandth.
+    """The smallest eps with delta(eps) <= delta, enclosed to about a thousandth if all users add
+    their noise, and as closely as the bounds allow for a fraction of them.
 
     Args:
         mechanism: What is deployed.
@@ -122,7 +125,8 @@ def _bounds_of_all(
         found = notary.enclose(eps, gap=LOOSE, claim=question.claim, progress=progress)
         return found.enclosure.upper, found.worst_change
 
-    return slow if mechanism.central.share() >= 1 else fast
+    small = mechanism.max_value <= _FEW  # then the notary has the exact law
+    return slow if small or mechanism.central.share() >= 1 else fast
 
 
 def _bisected(

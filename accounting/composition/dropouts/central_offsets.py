@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
-from accounting.base.errors import TooLarge
+from accounting.base.errors import TooLarge, Undecided
 from accounting.base.threads import in_chunks
 from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.noise import NoiseSum
@@ -21,6 +21,10 @@ _FARTHEST = 1024
 """Largest difference of two coupled noises that is looked at; larger ones count as infinite."""
 _AT_ONCE = 256
 """Couplings in memory at a time, a few megabytes."""
+_MOST_CELLS = 1 << 40
+"""Bounds the grid point of an offset."""
+_LARGEST_ERROR = 1e-3
+"""Relative error of a mass beyond which the coupling is given up."""
 _P_ULPS = 8.0
 """Bounds the relative error of q, in units of 2^-53."""
 
@@ -39,6 +43,11 @@ class Cases:
     def on_grid(self, step: float) -> OffsetPoints:
         """Every offset split between two grid points, and equal points together."""
         position = self.offset / step
+        if not np.abs(position).max() < _MOST_CELLS:
+            raise TooLarge(
+                f"offsets of the loss up to {np.abs(self.offset).max():.3g} do not fit on a grid "
+                f"of {step:.3g}: ask for --tier ball"
+            )
         low = np.floor(position)
         right = np.clip(np.expm1((low - position) * step) / math.expm1(-step), 0.0, 1.0)
         cell = low.astype(np.int64)
@@ -116,7 +125,8 @@ class ThinnedCentral:
             float((self._totals / (self._masses[0] * self._masses[: self.size])).max()),
         )
         size = self.size
-        return 1.01 * UNIT_ROUNDOFF * (4 * (16 * size + 80) + 4 * (size + 16) * (1 + spread))
+        ratios = (16 + 8 * self.step) * size + 80
+        return 1.01 * UNIT_ROUNDOFF * 4 * (ratios + (size + 16) * (1 + spread))
 
     def cases(self, distance: int) -> Cases:
         """For a change of the sum by ``distance``."""
@@ -129,6 +139,8 @@ class ThinnedCentral:
         return {}
 
     def _cases(self, distance: int) -> Cases:
+        if not self.error < _LARGEST_ERROR:
+            raise Undecided("doubles do not resolve the central noise of these honest users")
         size, totals = self.size, self._totals
         near, inner = np.arange(max(0, size - distance)), np.arange(1, min(distance, size))
         matched = distance - inner < size
@@ -193,10 +205,11 @@ class _Collected:
         """Values of D with these masses under the two laws, that shift z_0 by ``case`` and by
         j - reach more with probability ``chance[:, j]``."""
         mass = before[:, None] * chance
-        kept = mass > self.rare
+        kept = (mass > self.rare) & (after > 0)[:, None]
         self.lost += float(mass[~kept].sum()) + float(before @ missed)
         d, j = np.nonzero(kept)
-        offset = np.log(before / after) + self.margin
+        with np.errstate(divide="ignore", invalid="ignore"):  # those are not kept
+            offset = np.log(before / after) + self.margin
         self._parts.append((case[d] + j - chance.shape[1] // 2, offset[d], mass[kept]))
 
     def cases(self, factor: float) -> Cases:

@@ -11,10 +11,12 @@ import numpy as np
 from flint import arb
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
-from accounting.base.balls import double
+from accounting.base.balls import ball, double
 from accounting.base.errors import TooLarge
 from accounting.notary.tables import NoiseTable
 
+_UNDERFLOWN = 1e-290
+"""More than all products of two masses that are not normal doubles together."""
 _LONGEST = 1 << 15
 """Longest table of a central noise: the time grows with its square."""
 
@@ -34,9 +36,9 @@ class CentralPair:
                 "it (certify --honest)"
             )
         self.masses, totals = doubles(table, 2 * self.size)
-        self.lost = 2 * (1 - totals[self.size - 1])
-        """Bounds the mass of the outcomes with |D| or M beyond their tables: then one of the two
-        noises is at least ``size``."""
+        self.lost = 2 * (1 - totals[self.size - 1]) + ball(_UNDERFLOWN)
+        """Bounds the mass of the outcomes with |D| or M beyond their tables, since then one of the
+        two noises is at least ``size``, and of those whose mass underflows."""
 
     def joint(self, x: int) -> FloatArray:
         """The masses f(m) f(m + x) of D = x, or of D = -x, and M = m, for all m < size."""

@@ -3,11 +3,12 @@
 Given D, the view has M + z_0, z_0 the noise of {-1, +1}, and the law of M depends on |D|.  If the
 values m and m' of M before and after the change are coupled, in any way, then the change is
 dominated by a mixture of shifts of z_0 alone, shifted by m - m' more than if M were not there
-(Lemma 5).  The coupling by quantiles keeps m - m' at 0 or very few units.
+(Lemma 10).  The coupling by quantiles keeps m - m' at 0 or very few units.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +20,12 @@ from flint import arb
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.balls import double
 from accounting.base.deadline import check_time
+from accounting.base.errors import Undecided
 from accounting.notary.dropouts.central_pairs import CentralPair, sum_error
-from accounting.notary.factors import Factor, Group, Groups, dominating
+from accounting.notary.factors import Factor, Group, Groups, TooFine, dominating
 
+_LARGEST_ERROR = 1e-3
+"""Relative error of a mass beyond which the coupling is given up (notary.md, Lemma 11)."""
 _CUT = 1e-4
 """Share of the mass that may be clipped which is taken from the tails of M, and by leaving out
 rare differences m - m'."""
@@ -70,7 +74,7 @@ class CoupledCentral:
     @cached_property
     def error(self) -> float:
         """Bounds the relative errors of the masses of all cases, and of their losses by twice that
-        (notary.md, Lemma 6)."""
+        (notary.md, Lemma 11)."""
         pair, start = self.pair, self.pair.masses[0] * self.pair.masses[: self.pair.size]
         spread = 1 / (1 - double(self.pair.q) ** 2)
         with np.errstate(divide="ignore"):
@@ -110,7 +114,7 @@ class CoupledCentral:
         def add(case: int, before: int, after: int, moved: IntArray, weight: FloatArray) -> None:
             nonlocal rest
             mass = totals[before] * weight
-            kept = mass > rare
+            kept = (mass > rare) & (totals[after] > 0)
             parts.append((case + moved[kept], mass[kept], totals[after] * weight[kept]))
             rest += float(mass[~kept].sum())
 
@@ -137,8 +141,11 @@ class CoupledCentral:
 
     def offset_laws(self, distance: int, h: arb) -> OffsetLaws:
         """The offsets of all cases on the grid of step h, by the shift of z_0."""
+        if not self.error < _LARGEST_ERROR:
+            raise Undecided("doubles do not resolve the central noise of so many honest users")
         cases, step = self.cases(distance), double(h)
         position = cases.loss / step
+        TooFine.check(math.ceil(2 * float(np.abs(position).max())) + 2)
         # a loss within its error of a grid point is taken to span two cells
         margin = (2 * self.error + 1e-15) / step + np.abs(position) * 1e-15
         low = np.floor(position - margin).astype(np.int64)

@@ -25,7 +25,8 @@ _LARGEST_ALONE = 1 << 26
 
 class ThinnedCentral:
     """Small problems have the exact law as a table in two dimensions; for others, upper bounds come
-    from a coupling and lower bounds from merged outcomes.
+    from a coupling, or from the full central noise if there is more than that, and lower bounds
+    from merged outcomes.
 
     Args:
         share: The parameter r of the noises on +1 and on -1.
@@ -53,7 +54,10 @@ class ThinnedCentral:
                 f"the view has a table of {entries:,} outcomes, more than {_LARGEST_ALONE:,}; give "
                 "{-1, +1} some noise, or take a smaller max_value"
             )
-        if unit is not None and entries > _LARGEST_TABLE:
+        in_table = unit is None or entries <= _LARGEST_TABLE
+        self.exceeds = not in_table and bool(share >= 1)
+        """Whether upper bounds are those of the full central noise, which is less noise."""
+        if not in_table and not self.exceeds:
             self.coupled = CoupledCentral(self.pair, clip)
 
     @cached_property
@@ -76,7 +80,7 @@ class ThinnedCentral:
         The change shifts the sum by kappa and Y_0 by a; ``log_mass`` are estimates for the noise of
         {-1, +1}.
         """
-        if self.coupled is None:
+        if self.coupled is None and not self.exceeds:
             return self._table.groups(kappa, a, h, clip, lowest)
         return self._merged.groups(
             abs(kappa), a + min(0, kappa), h, clip=clip, lowest=lowest, log_mass=log_mass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from accounting import ExactCentral, ExactNoise, Mechanism, Question, prove
 from accounting.base.balls import precision
@@ -151,6 +153,23 @@ def test_more_than_the_full_noise_is_no_worse() -> None:
     found = prove(more, Question(eps=1.0), tier="fast").enclosure
     assert found.lower <= truth.upper
     assert truth.lower <= found.upper
+
+
+@pytest.mark.parametrize(("share", "eps", "claim"), [(18, 0.1, 1e-40), (20, 0.02, 1e-20)])
+def test_many_times_the_central_noise(share: int, eps: float, claim: float) -> None:
+    """The bounds are no less than delta of the sum alone, a function of the view."""
+    noise = ExactNoise(p=Fraction(99, 100), r=Fraction(400))
+    central = ExactCentral(step=Fraction(9, 50), fraction=Fraction(share))
+    mechanism = Mechanism(1, {(-1, 1): (noise,)}, central)
+    masses = stats.nbinom.pmf(np.arange(4000), share, -math.expm1(-0.18))
+    law = np.convolve(masses, masses[::-1])
+    of_sum = float(np.maximum(law[:-1] - math.exp(eps) * law[1:], 0.0).sum())
+    for tier in ("ball", "mixed", "fast"):
+        found = prove(mechanism, Question(eps=eps, claim=claim), tier=tier).enclosure  # type: ignore[arg-type]
+        assert found.upper >= 0.999 * of_sum
+    # more noise never hurts: what the full central noise guarantees holds
+    whole = prove(replace(mechanism, central=ExactCentral(step=Fraction(9, 50))), Question(eps=eps))
+    assert prove(mechanism, Question(eps=eps)).enclosure.lower <= whole.enclosure.upper
 
 
 def test_a_central_noise_beyond_every_table_is_refused() -> None:
