@@ -26,7 +26,7 @@ from accounting.model.configuration import Proposal
 from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
 from accounting.model.proof import Proof
-from accounting.model.proof_types import DISJOINT, GAP, LOOSE, AuditTier
+from accounting.model.proof_types import BALL_COUPLED, DISJOINT, GAP, LOOSE, AuditTier
 from accounting.proof.deviation import Deviation
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
@@ -222,7 +222,8 @@ def audit(
     if wrong is not None:
         verdict, reason = "violated", wrong
     if verdict == "undecided":
-        reason += f"; {_remedy(claim, gap, late=time.monotonic() > deadline)}"
+        late, coupled = time.monotonic() > deadline, BALL_COUPLED in proof.covered
+        reason += f"; {_remedy(claim, gap, coupled=coupled, late=late)}"
     found = ended(verdict, reason, proof=proof, confirmed=confirmed)
     if explain and claim.delta < proof.enclosure.lower:
         now = time.monotonic()
@@ -299,7 +300,7 @@ def _verdict(claim: Claim, proof: Proof, mechanism: Mechanism) -> tuple[Verdict,
     return "violated", f"delta is at least {at_least(attained)} where {worst}"
 
 
-def _remedy(claim: Claim, gap: float, *, late: bool) -> str:
+def _remedy(claim: Claim, gap: float, *, coupled: bool, late: bool) -> str:
     """What may decide the claim."""
     if late:
         return "the budget is used up"
@@ -307,6 +308,11 @@ def _remedy(claim: Claim, gap: float, *, late: bool) -> str:
         return (
             "the lower one is of a fixed sequence of changes, which an adaptive one may exceed a "
             "little; claim a delta above or below both"
+        )
+    if coupled:
+        return (
+            "the upper one is of a coupling of the central noises, which a smaller gap hardly "
+            "improves; claim a delta above or below both"
         )
     if gap <= SMALLEST_GAP:
         return "no smaller gap can be asked for; claim a delta above or below both"
