@@ -231,6 +231,12 @@ def audit(
     return found
 
 
+def lacks_central_noise(mechanism: Mechanism) -> bool:
+    """Whether so few users add noise that less than the full central noise is left."""
+    central = mechanism.central
+    return not (central.whole() or central.share() >= 1)
+
+
 def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
     """After a violation: what holds instead, and where noise is missing."""
     claim, mechanism, proof = found.claim, found.mechanism, found.proof
@@ -247,7 +253,8 @@ def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
 
     diagnosed = time.monotonic()
     diagnosed += _DIAGNOSIS * (deadline - diagnosed)
-    if DISJOINT not in proof.covered:
+    # the search for weak noise knows only the full central noise
+    if DISJOINT not in proof.covered and not lacks_central_noise(mechanism):
         with until(diagnosed), suppress(Undecided):
             report = step("looking for the weak noise", diagnosed)
             weak = weak_noise(mechanism, claim, proof.worst_change, progress=report)

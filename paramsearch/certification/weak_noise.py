@@ -35,6 +35,8 @@ _LARGEST_MAX_VALUE = 64
 """Largest max_value for which all changes are looked at, and those of two coordinates at all."""
 _MOST_ATOMS = 24
 """Atoms that are looked at, of those that the worst change shifts."""
+_ALL = 0.995
+"""Share that is shown as 100 %."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class WeakNoise:
         factor = float(f"{self.factor:.2g}")
         text = f"about {factor:,g} times as much needed for the worst change (an estimate)"
         if self.atom is not None:
-            text = f"{100 * self.share:.2g} % of the messages; {text}"
+            share = f"{100 * self.share:.2g}" if self.share < _ALL else "100"
+            text = f"{share} % of the messages; {text}"
         return text + ("; other changes need more noise as well" if self.enough is False else "")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accounting.base.enclosure import exactly
 from accounting.model.change import touched_coordinates
@@ -51,9 +51,14 @@ class ExpectedCost:
 
     @staticmethod
     def of(document: ParameterFile | Proposal, claim: Claim) -> ExpectedCost | None:
-        """Of a file for its own claim, of a configuration for this one; None if it is unknown."""
+        """Of a file for its own claim, of a configuration for this one; None if it is unknown.
+
+        The central mechanism of another adjacency is nothing to compare a file with.
+        """
         if isinstance(document, ParameterFile):
-            return ExpectedCost.of_file(document)
+            found = ExpectedCost.of_file(document)
+            same = document.problem.adjacency == claim.adjacency
+            return found if same else replace(found, over_central=None)
         return ExpectedCost._of_proposal(document, claim)
 
     @staticmethod

@@ -13,7 +13,7 @@ from accounting.model.change import covers
 from accounting.model.configuration import Proposal
 from accounting.model.proof import Proof
 from accounting.proof.words import worst_case
-from paramsearch.certification.audit import Audit
+from paramsearch.certification.audit import Audit, lacks_central_noise
 from paramsearch.certification.weak_noise import WeakNoise
 from paramsearch.cli.output import Fact
 from paramsearch.parameters.claim import Claim
@@ -139,6 +139,12 @@ class Answer:
         if found.verdict in ("violated", "undecided"):
             yield "because", found.reason
         yield from _instead(found)
+        if found.verdict == "violated" and lacks_central_noise(found.mechanism):
+            honest = exactly(found.claim.honest)
+            yield (
+                "remedy",
+                f"generate --honest {honest} makes files for which they suffice",
+            )
         if found.weak_noise is not None:
             yield "weak noise", _weak_noise_in_words(found.weak_noise)
         if found.confirmed is not None:
