@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from flint import arb, ctx
 from places import EXAMPLES
@@ -124,4 +125,4 @@ def test_too_little_precision_for_the_table_is_noticed(bits: int) -> None:
     with precision(128):
         found = ThinnedCentral(share, loss, None, 1e-9, 4)
     with precision(bits), pytest.raises(Undecided, match="too little precision"):
-        found.groups(1, 0, ball(0.1) / 3, 1e-9, -100)
+        found.groups(1, 0, ball(0.1) / 3, clip=1e-9, lowest=-100, log_mass=np.zeros(1))

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from accounting.base.arrays import FloatArray
 from accounting.model.family import ones
 from accounting.model.proof_types import BALL, FAST
 from paramsearch.generation.finish import calibrated, certified_in_time, proposed_file
@@ -90,11 +91,11 @@ def test_the_last_steps_of_a_search_end_with_its_budget(monkeypatch: pytest.Monk
     x = model.first_guess()
     asked: list[float] = []
 
-    def rough(*_: object) -> float:
+    def rough(*_: object) -> FloatArray:
         asked.append(time.monotonic())
-        return 1e-5
+        return np.full(1, 1e-5)
 
-    monkeypatch.setattr(sequence_noise, "rough_upper", rough)
+    monkeypatch.setattr(sequence_noise, "rough_uppers", rough)
     found = sequence_noise.optimize_sequence_noise(model, x, deadline=time.monotonic() - 1)
     assert (asked, found is x) == ([], True)
     candidate = Candidate(FamilyDraft(1, {}), Solution(model, x, 1.0, np.zeros(0), np.zeros(0)))
