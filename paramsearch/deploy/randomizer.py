@@ -143,7 +143,7 @@ class Randomizer(Summarized):
     >>> randomizer(3)  # no noise: most users send their value only
     [4]
     >>> len(randomizer.batch([3] * 1_000_000).symbols)
-    1004482
+    1004649
     """
 
     def __init__(

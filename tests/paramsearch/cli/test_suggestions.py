@@ -118,8 +118,8 @@ def test_the_smallest_error_that_is_advised_is_accepted(by_ratio: bool, **number
 
 def test_a_smaller_gap_is_advised_only_where_there_is_one() -> None:
     claim = Claim(eps=1.0, delta=1e-6)
-    assert "--gap below 0.001" in _remedy(claim, 1e-3, late=False)
-    assert "--gap" not in _remedy(claim, SMALLEST_GAP, late=False)
+    assert "--gap below 0.001" in _remedy(claim, 1e-3, coupled=False, late=False)
+    assert "--gap" not in _remedy(claim, SMALLEST_GAP, coupled=False, late=False)
 
 
 @pytest.mark.parametrize(

@@ -365,7 +365,7 @@ def test_how_few_users_would_show(tmp_path: Path) -> None:
     made = load(SHIPPED)
     n = made.problem.n
     below = noticed_below(made, n)
-    for users, noticed in ((round(0.8 * below), True), (round(0.95 * n), False)):
+    for users, noticed in ((round(0.5 * below), True), (round(0.95 * n), False)):
         analyzer = Analyzer(made, allow_few=True)
         analyzer.add(seeded(made).batch([5] * users, allow_few=True).symbols)
         assert (analyzer.result().implausible is not None) == noticed
