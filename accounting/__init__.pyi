@@ -12,6 +12,7 @@ from accounting.evaluator.hockey_stick import LinearQueries as LinearQueries
 from accounting.evaluator.hockey_stick import composition_bound as composition_bound
 from accounting.evaluator.hockey_stick import product_divergence as product_divergence
 from accounting.loss_distribution import LossDistribution as LossDistribution
+from accounting.model.burst import Burst as Burst
 from accounting.model.change import Change as Change
 from accounting.model.configuration import Configuration as Configuration
 from accounting.model.configuration import Proposal as Proposal
@@ -24,6 +25,7 @@ from accounting.model.family import halves as halves
 from accounting.model.family import hubs as hubs
 from accounting.model.family import ones as ones
 from accounting.model.family import radix as radix
+from accounting.model.mechanism import ExactBurst as ExactBurst
 from accounting.model.mechanism import ExactCentral as ExactCentral
 from accounting.model.mechanism import ExactNoise as ExactNoise
 from accounting.model.mechanism import Mechanism as Mechanism

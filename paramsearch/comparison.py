@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cache
 from importlib import resources
 
@@ -42,9 +41,7 @@ from paramsearch.tables.cell import Cell
 
 def certified_noise(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
     """The protocol with the noise of a certified file, which serves any n."""
-    atoms = tuple(
-        AtomParameters(entry.atom, r=entry.r, p=float(Fraction(entry.p))) for entry in file.atoms
-    )
+    atoms = tuple(AtomParameters(entry.atom, entry.rounded()) for entry in file.atoms)
     return CorrelatedNoise(
         problem,
         atoms,
@@ -81,7 +78,7 @@ def _t_prime(max_value: int) -> FloatArray:
 
 
 def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoise:
-    used = {value for elements, _, _ in proposal.atoms for value in elements}
+    used = {value for elements, _ in proposal.atoms for value in elements}
     used |= set(range(1, problem.max_value + 1))
     # at most the ceil(log2(max_value)) + 1 of the paper, and a coordinate
     bits = bits_per_message(problem.dimension * len(used))

@@ -151,6 +151,8 @@ class Estimator:
         view_pairs: What is compared, such as ``Protocol(...).view_pairs``.
         eps: The eps of the estimates.
         delta: The value of interest: grids are made for pairs near it.
+        m: 0 for negative binomials; otherwise the noises are the bursts of ``Burst.from_mean`` with
+            this m.
 
     Raises:
         TooLarge: If eps leaves nothing to the atoms.
@@ -165,13 +167,11 @@ class Estimator:
     True
     """
 
-    def __init__(self, view_pairs: ViewPairs, *, eps: float, delta: float) -> None:
+    def __init__(self, view_pairs: ViewPairs, *, eps: float, delta: float, m: int = 0) -> None:
         assert view_pairs.central is not None
-        self.view_pairs, self.eps, self.delta = view_pairs, eps, delta
+        self.view_pairs, self.eps, self.delta, self.m = view_pairs, eps, delta, m
         self.central = view_pairs.central
         self.z = math.sqrt(2 * math.log(1 / delta))
-        self.geometric = np.zeros(len(view_pairs.noises))
-        self.geometric[self.central.noise] = math.exp(-2 * self.central.step)
         places = np.flatnonzero(view_pairs.factor >= len(view_pairs.plain))
         pair = np.searchsorted(view_pairs.start, places, side="right") - 1
         self.most_centrals = int(np.bincount(pair, minlength=1).max())
@@ -221,7 +221,7 @@ class Estimator:
         return np.log(positive), slope / positive[:, None, None] if slopes else slope
 
     def _tables(self, parameters: FloatArray) -> _NoiseTables:
-        from accounting.estimator.estimate_kernels import noise_tables
+        from accounting.estimator.estimate_kernels import add_geometric, burst_tables, noise_tables
 
         mean, r = np.exp(parameters)
         variance = mean + mean**2 / r
@@ -237,7 +237,12 @@ class Estimator:
         start = np.concatenate([[0], np.cumsum(outcomes + self.view_pairs.largest_shift + 1)])
         self._check_size(int(start[-1]), central, float(mean.max()))
         table = np.empty((3, start[-1]))
-        noise_tables(mean, r, self.geometric, start, table)
+        if self.m:
+            burst_tables(mean, r, self.m, start, table)
+        else:
+            noise_tables(mean, r, start, table)
+        of_central = slice(start[self.central.noise], start[self.central.noise + 1])
+        add_geometric(math.exp(-2 * self.central.step), table[:, of_central])
         return _NoiseTables(table, start, *_cells(outcomes, np.nan_to_num(np.sqrt(variance))))
 
     def _check_size(self, outcomes: int, central: float, mean: float) -> None:

@@ -1,8 +1,9 @@
-"""Noise on one atom: a sum of independent negative binomials.
+"""Noise on one atom: a sum of independent noises, each of one of the laws that are known.
 
-The rest of the package needs only this of a noise: moments, a bound on the tail, and the supremum
-of the loss of a shift; tables of masses are in evaluator/noise_tables.py.  Another infinitely
-divisible noise would be another class with these members.
+The rest of the package needs only this of a law: moments, a bound on the tail, the supremum of the
+loss of a shift, and the weights of a recurrence for its masses (tables of them are in
+evaluator/noise_tables.py).  Another infinitely divisible noise would be another class with the
+members that ``NegativeBinomial`` and ``Burst`` share.
 """
 
 from __future__ import annotations
@@ -12,53 +13,53 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from accounting.base.arrays import UNIT_ROUNDOFF
-from accounting.base.deadline import check_time
 from accounting.base.errors import InvalidParameter
+from accounting.model.burst import Burst
 from accounting.model.negative_binomial import NegativeBinomial
 
+Law = NegativeBinomial | Burst
+"""The law of one noise."""
+NEGATIVE_BINOMIAL, BURST = LAWS = "negative-binomial", "burst"
+"""What files and options call the laws."""
 _NARROWEST_SLACK, _WIDEST_SLACK = 1e-4, 0.99
 """Range of the t of Chernoff's bound, as (1 - p_max t) / (1 - p_max)."""
 _SLACK_STEPS, _LENGTH_STEPS = 12, 8
 """Bisections for the best t of a sum, and largest number of lengths of a table that are tried."""
 _MOST_SHOWN = 3
 """Parts that ``repr`` lists."""
-_LONGEST_PRODUCT = 100_000
-"""Largest shift whose loss is bounded by a product with as many terms."""
 
 
 @dataclass(frozen=True)
 class NoiseSum:
-    """The sum of independent negative binomials.
+    """The sum of independent noises.
 
     Args:
-        parts: The negative binomials.
-        p_ulps: A bound on the relative distance, in units of 2^-53, of every true p from the double
-            that stands for it: 0 for parameters that are doubles by definition.
+        parts: The noises.
+        p_ulps: A bound on the relative distance, in units of 2^-53, of the true p of every negative
+            binomial from the double that stands for it: 0 for parameters that are doubles by
+            definition.  A burst has a bound of its own.
 
     Raises:
-        InvalidParameter: If there are no parts, or r or p is outside the range of the evaluators.
+        InvalidParameter: If there are no parts, or one is outside the range of the evaluators.
 
     >>> noise = NoiseSum.of([NegativeBinomial(12.0, 0.75), NegativeBinomial(4.0, 0.75)])
     >>> noise, noise.mean
     (NoiseSum(NB(r=12, p=0.75) + NB(r=4, p=0.75)), 48.0)
     """
 
-    parts: tuple[NegativeBinomial, ...]
+    parts: tuple[Law, ...]
     p_ulps: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.parts:
-            raise InvalidParameter("a noise needs at least one negative binomial")
+            raise InvalidParameter("a noise needs at least one part")
         for part in self.parts:
-            if not (1e-9 <= part.r <= 1e9 and part.p >= 1e-30):
-                raise InvalidParameter(
-                    f"{part} is outside the range of the evaluators: 1e-9 <= r <= 1e9, p >= 1e-30"
-                )
+            part.check_range()
 
     @staticmethod
-    def of(parts: NegativeBinomial | Iterable[NegativeBinomial]) -> NoiseSum:
-        """The sum of one or several negative binomials."""
-        return NoiseSum((parts,) if isinstance(parts, NegativeBinomial) else tuple(parts))
+    def of(parts: Law | Iterable[Law]) -> NoiseSum:
+        """The sum of one or several noises."""
+        return NoiseSum((parts,) if isinstance(parts, Law) else tuple(parts))
 
     @property
     def mean(self) -> float:
@@ -70,8 +71,21 @@ class NoiseSum:
 
     @property
     def log_concave(self) -> bool:
-        """Whether every r is at least 1 (evaluator/covered_pairs.md, Lemma 1)."""
-        return all(part.r >= 1 for part in self.parts)
+        """Whether the law is log-concave because every part is (covered_pairs.md, Lemma 1)."""
+        return all(part.log_concave for part in self.parts)
+
+    @property
+    def roundings(self) -> float:
+        """Roundings per outcome in the recurrence of the masses (floating_point.md, F1)."""
+        extra = max(self._extra_roundings(part) for part in self.parts)
+        return len(self.parts) + 4 + extra
+
+    def _extra_roundings(self, part: Law) -> float:
+        return part.extra_roundings if isinstance(part, Burst) else self.p_ulps
+
+    @property
+    def _largest_ulps(self) -> float:
+        return max([self.p_ulps, *(part.p_ulps for part in self.parts if isinstance(part, Burst))])
 
     def _chernoff(self, n: float) -> tuple[float, float]:
         """(log t, log E t^Z rounded up) for about the t that bounds Pr[Z >= n] best.
@@ -82,34 +96,41 @@ class NoiseSum:
         widest = _WIDEST_SLACK * (1 - p_max)
         slack = min(max(self._best_slack(n, p_max), _NARROWEST_SLACK * (1 - p_max)), widest)
         while True:
-            log_t = math.log1p(-slack) - math.log(p_max)
+            first, second = math.log1p(-slack), math.log(p_max)
+            log_t = first - second
             log_moment = size = 0.0
             for part in self.parts:
-                # p t = (p / p_max) (1 - slack), and p = p_max gives the slack itself
-                left = math.log(slack if part.p == p_max else 1 - part.p / p_max * (1 - slack))
-                right = math.log1p(-part.p)
-                log_moment -= part.r * (left - right)
-                size += part.r * (abs(left) + abs(right) + 8)
-            inexact = 2 * self.p_ulps + (16 if len(self.parts) > 1 else 0)
+                moment, of_part = part.log_moment(log_t, _log_rest(part.p, p_max, slack))
+                log_moment += moment
+                size += of_part
+            size *= 1 + abs(first) + abs(second) if self._has_bursts else 1
+            inexact = 2 * self._largest_ulps + (16 if len(self.parts) > 1 else 0)
             margin = (16 + inexact / slack) * UNIT_ROUNDOFF * size
             if margin < 1:
                 return log_t * (1 - 1e-12), log_moment + margin
             if slack == widest:
                 raise InvalidParameter(
-                    f"p = {p_max!r} is too close to 1 to bound the tail of {self}; lower p or r"
+                    f"p = {p_max!r} is too close to 1 to bound the tail of {self}; lower p or the "
+                    "number of noise events"
                 )
             slack = min(2 * slack, widest)
 
+    @property
+    def _has_bursts(self) -> bool:
+        return any(isinstance(part, Burst) for part in self.parts)
+
     def _best_slack(self, n: float, p_max: float) -> float:
-        """About the slack at which the mean under the weights t^Z, sum of r p t / (1 - p t), is n;
-        for a single part that is r / (n + r)."""
-        if len(self.parts) == 1:
+        """About the slack at which the mean under the weights t^Z is n; for a single negative
+        binomial that is r / (n + r)."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], NegativeBinomial):
             return self.parts[0].r / (n + self.parts[0].r)
         low, high = _NARROWEST_SLACK * (1 - p_max), 1 - p_max
         for _ in range(_SLACK_STEPS):
             slack = math.sqrt(low * high)
-            t = (1 - slack) / p_max
-            mean = sum(part.r * part.p * t / max(1 - part.p * t, slack) for part in self.parts)
+            log_t = math.log1p(-slack) - math.log(p_max)
+            mean = math.fsum(
+                part.tilted_mean(log_t, _log_rest(part.p, p_max, slack)) for part in self.parts
+            )
             low, high = (slack, high) if mean > n else (low, slack)
         return high
 
@@ -141,25 +162,17 @@ class NoiseSum:
             return math.inf
         if shift == 0:
             return 0.0
-        best = math.inf
-        for part in self.parts:
-            check_time()
-            terms = [-shift * math.log(part.p)]
-            if part.r < 1 and shift <= _LONGEST_PRODUCT:
-                terms += [math.log((i + 1) / (i + part.r)) for i in range(shift)]
-            elif part.r < 1:
-                continue
-            size = math.fsum(abs(term) for term in terms)
-            best = min(
-                best,
-                math.fsum(terms)
-                + (8 + self.p_ulps * shift + 2 * shift) * UNIT_ROUNDOFF * (1 + size),
-            )
-        return best
+        inexact = self.p_ulps * shift * UNIT_ROUNDOFF
+        return min(part.largest_loss(shift) * (1 + inexact) + inexact for part in self.parts)
 
     def __repr__(self) -> str:
         many = len(self.parts) > _MOST_SHOWN
         return f"NoiseSum({f'{len(self.parts)} parts, mean={self.mean:.6g}' if many else self})"
 
     def __str__(self) -> str:
-        return " + ".join(f"NB(r={part.r:.6g}, p={part.p:.9g})" for part in self.parts)
+        return " + ".join(map(str, self.parts))
+
+
+def _log_rest(p: float, p_max: float, slack: float) -> float:
+    """log(1 - p t) for the t with 1 - p_max t = slack: p t = (p / p_max) (1 - slack)."""
+    return math.log(slack if p == p_max else 1 - p / p_max * (1 - slack))

@@ -9,6 +9,9 @@ from accounting.model.costs import bits_per_message
 from accounting.model.problem import Problem
 from paramsearch.request import Objective
 
+USUAL_M = 8
+"""The m of bursts that families are compared with: the best, or within 0.5 %, at max_value 2 to 20
+(eps = 1, delta = 1e-6, eps* = 0.9)."""
 _MOST_SPENT = 0.98
 """Largest share of eps that counts as spent by the central noise; keeps slacks positive."""
 
@@ -28,6 +31,7 @@ class Target:
             in different releases; if empty, a choice that depends only on max_value.
         share: Share of delta that fixed sequences of changes may use there; adaptive sequences
             reach more.
+        m: The m of noise that comes in bursts; 0 for negative binomials.
     """
 
     problem: Problem
@@ -35,6 +39,7 @@ class Target:
     objective: Objective = "messages"
     mixed: tuple[Change, ...] = ()
     share: float = 1.0
+    m: int = 0
 
     def at(self, max_value: int) -> Target:
         """The same target for another max_value; the same eps_central gives the same slacks."""

@@ -20,12 +20,13 @@ from accounting.evaluator.build_view_pairs import (
     with_moved_pairs,
 )
 from accounting.evaluator.view_pairs import ViewPairs
+from accounting.model.burst import Burst
 from accounting.model.change import SUBSTITUTION, Change, change_count
 from accounting.model.configuration import Configuration, Proposal
 from accounting.model.costs import AtomParameters, central_messages
 from accounting.model.family import UNIT, Family
 from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import NoiseSum
+from accounting.model.noise import Law, NoiseSum
 from paramsearch.search.noise.change_sequences import Sequences, sequences
 from paramsearch.search.target import Target
 
@@ -140,7 +141,8 @@ class NoiseModel:
 
     @cached_property
     def estimator(self) -> Estimator:
-        return Estimator(self.view_pairs, eps=self.target.problem.eps, delta=self.target.goal)
+        target = self.target
+        return Estimator(self.view_pairs, eps=target.problem.eps, delta=target.goal, m=target.m)
 
     def messages(self, x: FloatArray) -> float:
         """Noise messages of all users in one coordinate."""
@@ -156,12 +158,12 @@ class NoiseModel:
 
     def proposal(self, x: FloatArray) -> Proposal:
         """The noise as doubles, with the claim that it is meant to satisfy."""
-        noises = [NegativeBinomial.from_mean(mean=mean, r=r) for mean, r in np.exp(x).T.tolist()]
+        noises = [self._noise(mean, r) for mean, r in np.exp(x).T.tolist()]
         problem = self.target.problem
         return Proposal(
             max_value=problem.max_value,
             atoms=tuple(
-                AtomParameters(elements, noises[law].r, noises[law].p)
+                AtomParameters(elements, noises[law])
                 for elements, law in zip(self.family.atoms, self.laws.tolist(), strict=True)
             ),
             eps_central=self.target.eps_central,
@@ -171,6 +173,11 @@ class NoiseModel:
             dimension=problem.dimension,
             adjacency=problem.adjacency,
         )
+
+    def _noise(self, mean: float, r: float) -> Law:
+        if self.target.m:
+            return Burst.from_mean(mean=mean, r=r, m=self.target.m)
+        return NegativeBinomial.from_mean(mean=mean, r=r)
 
     @cached_property
     def shift_per_slack(self) -> FloatArray:

@@ -23,7 +23,7 @@ from accounting.notary import factors, grid
 from accounting.notary.factors import Factor, Groups, measure
 from accounting.notary.grid import CoordinateShift
 from accounting.notary.notary import Notary
-from accounting.notary.tables import NoiseTable
+from accounting.notary.tables import NegativeBinomialPart, NoiseTable
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.certify import claimed_mechanism
 from paramsearch.parameters.assembly import uncertified
@@ -151,7 +151,7 @@ def wrong_minimum(self: Notary, thinned: Any = None) -> Any:
     """M with q in place of q^2."""
     out = _tables(self, thinned)
     q = (-self.mechanism.central.loss()).exp()
-    out[-1, 1] = NoiseTable([*out[-1, 1].parts[:-1], (arb(1), q)])
+    out[-1, 1] = NoiseTable([*out[-1, 1].parts[:-1], NegativeBinomialPart(arb(1), q)])
     return out
 
 
