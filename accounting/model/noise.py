@@ -23,6 +23,8 @@ NEGATIVE_BINOMIAL, BURST = LAWS = "negative-binomial", "burst"
 """What files and options call the laws."""
 _NARROWEST_SLACK, _WIDEST_SLACK = 1e-4, 0.99
 """Range of the t of Chernoff's bound, as (1 - p_max t) / (1 - p_max)."""
+_LEAST_OF_BURSTS = 0.25
+"""Smallest p_max of Chernoff's bound for bursts; rule of thumb."""
 _SLACK_STEPS, _LENGTH_STEPS = 12, 8
 """Bisections for the best t of a sum, and largest number of lengths of a table that are tried."""
 _MOST_SHOWN = 3
@@ -92,7 +94,7 @@ class NoiseSum:
 
         t lies in (1, 1/p_max) and is given through the slack 1 - p_max t (floating_point.md, F2).
         """
-        p_max = max(part.p for part in self.parts)
+        p_max = self._largest_p
         widest = _WIDEST_SLACK * (1 - p_max)
         slack = min(max(self._best_slack(n, p_max), _NARROWEST_SLACK * (1 - p_max)), widest)
         while True:
@@ -114,6 +116,13 @@ class NoiseSum:
                     "number of noise events"
                 )
             slack = min(2 * slack, widest)
+
+    @property
+    def _largest_p(self) -> float:
+        """The largest p, or more: bursts with a small p are as good as Poisson, and then the best t
+        is far below 1 / p."""
+        largest = max(part.p for part in self.parts)
+        return max(largest, _LEAST_OF_BURSTS) if self._has_bursts else largest
 
     @property
     def _has_bursts(self) -> bool:
@@ -143,7 +152,7 @@ class NoiseSum:
 
     def length(self, tail: float) -> int:
         """A table length beyond which at most about ``tail`` is left."""
-        log_tail, scale = math.log(tail), 1 / (1 - max(part.p for part in self.parts))
+        log_tail, scale = math.log(tail), 1 / (1 - self._largest_p)
         guess = self.mean + math.sqrt(-2 * log_tail * self.variance) - 0.75 * log_tail * scale
         for _ in range(_LENGTH_STEPS):  # the length for the t that is best for the last one
             log_t, log_moment = self._chernoff(guess)

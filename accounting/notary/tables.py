@@ -126,6 +126,7 @@ class NoiseTable:
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)
+        self._compared = 0, 0
 
     @staticmethod
     def of(parts: Iterable[ExactLaw]) -> NoiseTable:
@@ -145,13 +146,42 @@ class NoiseTable:
         only = self.parts[0] if len(self.parts) == 1 else None
         return only if isinstance(only, NegativeBinomialPart) else None
 
-    @cached_property
-    def monotone(self) -> bool:
-        """Whether the loss of a shift is proven to be monotone in the outcome (notary.md, Lemma 4):
-        for one negative binomial, and for several that are log-concave (r_i >= 1)."""
-        return self._alone is not None or all(
+    def monotone_from(self, size: int) -> int:
+        """An outcome such that the loss of a shift is proven to be monotone where it compares only
+        outcomes from this one to ``size`` - 1 (notary.md, Lemma 4).
+
+        It is 0 for one negative binomial, and for several that are log-concave (r_i >= 1); for
+        others the masses are compared, one after the other.
+        """
+        if self._alone is not None or all(
             isinstance(part, NegativeBinomialPart) and part.r >= 1 for part in self.parts
-        )
+        ):
+            return 0
+        if size > self._compared[0]:
+            self._compared = size, self._last_convex(size)
+        return self._compared[1]
+
+    def _last_convex(self, size: int) -> int:
+        """The last of the outcomes 1..size - 2 at which g_k^2 >= g_{k-1} g_{k+1} is not proven, or
+        0: the ratios of neighboring masses from there on do not increase."""
+        found = 0
+        before, here = arb(0), self._none()
+        recurrence = _Recurrence(self.parts)
+        for k in range(1, size):
+            if not k & _CLOCK_MASK:
+                check_time()
+            after = recurrence.after(here) / k
+            if k > 1 and not here * here >= before * after:
+                found = k - 1
+            before, here = here, after
+        return found
+
+    def _none(self) -> arb:
+        """The mass at 0."""
+        found = arb(1)
+        for part in self.parts:
+            found *= part.none
+        return found
 
     def log_masses(self, tail: float, beyond: int) -> FloatArray:
         """Estimates of log g_0, log g_1, ...: ``beyond`` entries more than leave about ``tail``."""
@@ -214,10 +244,7 @@ class NoiseTable:
         wanted = np.unique(points)
         mass: dict[int, arb] = {-1: arb(0)}
         total: dict[int, arb] = {-1: arb(0)}
-        value = arb(1)
-        for part in self.parts:
-            value *= part.none
-        whole = value
+        value = whole = self._none()
         k = 0
         if self._alone is not None:
             p = self._alone.p

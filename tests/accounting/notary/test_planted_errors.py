@@ -163,19 +163,18 @@ def ends_weighted_as_the_middle(self: Any, n: int, side: Any) -> Any:
     return tuple(o._replace(weight=o.weight * (1 - self.q)) for o in _offsets(self, n, side))
 
 
-def always_monotone(self: NoiseTable) -> bool:
-    return True
+def always_monotone(self: NoiseTable, size: int) -> int:
+    return 0
 
 
 _plan_runs = factors.plan_runs
 
 
-def long_runs(log_mass: Any, shift: int, h: float, clip: float, *, monotone: bool) -> Any:
+def long_runs(log_mass: Any, shift: int, h: float, clip: float, *, monotone_from: int) -> Any:
     """A poor plan, not a mistake: a dozen outcomes to a run wherever runs are allowed."""
-    plan = _plan_runs(log_mass, shift, h, clip, monotone=False)
-    if not monotone:
-        return plan
-    start = plan.start[::12]
+    plan = _plan_runs(log_mass, shift, h, clip, monotone_from=len(log_mass))
+    safe = np.searchsorted(plan.start, max(monotone_from, monotone_from - shift), side="right")
+    start = np.concatenate([plan.start[:safe], plan.start[safe + 11 :: 12]])
     return replace(plan, start=start, end=np.append(start[1:] - 1, plan.last))
 
 
@@ -223,7 +222,7 @@ MISTAKES: dict[str, Mistake] = {
     "central offsets backwards": [(grid.Grid, "offsets", offsets_backwards)],
     "end weights of the central mixture": [(grid.Grid, "offsets", ends_weighted_as_the_middle)],
     "monotone losses assumed for any noise": [
-        (NoiseTable, "monotone", property(always_monotone)),
+        (NoiseTable, "monotone_from", always_monotone),
         (factors, "plan_runs", long_runs),
     ],
     "rate divided by log p": [(ExactNoise, "shape", rate_by_the_wrong_logarithm)],
