@@ -57,8 +57,10 @@ def burst_tables(
 
 @kernel
 def add_geometric(g: float, table: FloatArray) -> None:
-    """Add an independent geometric(g) to the noise of a table: f_W(z) = (1 - g) f(z) + g f_W(z - 1),
-    so scores are averages."""
+    """Add an independent geometric(g) to the noise of a table.
+
+    f_W(z) = (1 - g) f(z) + g f_W(z - 1), so scores are averages.
+    """
     log_w, mean_w, r_w = -math.inf, 0.0, 0.0
     for z in range(table.shape[1]):
         fresh, kept = math.log1p(-g) + table[0, z], math.log(g) + log_w

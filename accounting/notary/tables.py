@@ -4,8 +4,8 @@ Every part is compound Poisson, with a generating function exp(phi(x)) of which
 
     x phi'(x) = x (v + w x) / (1 - p x)^n:
 
-NB(r, p) has n = 1, v = r p and w = 0; bursts have n = m + 1, v = rate (1 - p)^m and w = v (m - 1) p.
-With G the product and T_j = G / (1 - p x)^j, x G' = G sum x phi' gives
+NB(r, p) has n = 1, v = r p and w = 0; bursts have n = m + 1, v = rate (1 - p)^m and
+w = v (m - 1) p.  With G the product and T_j = G / (1 - p x)^j, x G' = G sum x phi' gives
 
     (k + 1) g_{k+1} = sum v T_n(k) + w T_n(k - 1),   T_j(k) = T_{j-1}(k) + p T_j(k - 1),   T_0 = g,
 

@@ -45,8 +45,8 @@ _SMALLEST_CLAIM = 1e-250
 
 
 def with_less_noise(mechanism: Mechanism, factor: int) -> Mechanism:
-    """The odds p / (1 - p) of every negative binomial divided by ``factor``, and r rounded down; the
-    rate of bursts divided by ``factor``."""
+    """Less noise on every atom: the odds p / (1 - p) of a negative binomial, or the rate of bursts,
+    are divided by ``factor``, and r is rounded down."""
 
     def part(noise: ExactLaw) -> Iterator[ExactLaw]:
         """Where r or p are too small for this precision, no noise at all is less noise as well."""

@@ -22,7 +22,7 @@ from functools import cache
 import numpy as np
 from flint import arb
 
-from accounting.base.balls import above, ball, below, precision
+from accounting.base.balls import above, below, precision
 from accounting.base.deadline import check_time
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge

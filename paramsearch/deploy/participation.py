@@ -8,7 +8,8 @@ add to any count of messages, so with c_s counted elements of s, for every x > 0
 
     P(count <= k) <= e^(xk) product over s of (1 + p_s (1 - e^(-x c_s)) / (1 - p_s))^(-r_s honest).
 
-For bursts, with g_s the number in brackets, the factor is exp(rate honest (e^(-x c_s) g_s^(-m) - 1)).
+For bursts, with g_s the number in brackets, the factor is
+exp(rate honest (e^(-x c_s) g_s^(-m) - 1)).
 
 A count that is less likely than 1e-9 by the best of these bounds means that too few took part.
 

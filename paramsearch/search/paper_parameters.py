@@ -22,9 +22,9 @@ from accounting.base.arrays import FloatArray
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.model.configuration import Proposal
-from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.costs import AtomParameters
 from accounting.model.family import UNIT, Family, halves
+from accounting.model.negative_binomial import NegativeBinomial
 from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
 
