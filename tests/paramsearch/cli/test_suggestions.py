@@ -97,6 +97,24 @@ def test_the_errors_that_a_lookup_mentions_give_the_files_that_it_means() -> Non
         assert f"{found.row.noise_messages:,.1f}" == messages
 
 
+@pytest.mark.parametrize("max_value", [7, 10, 15, 30])
+def test_a_lookup_for_messages_says_where_bits_cost_less(max_value: int) -> None:
+    """At 7 and 15 a power of two of symbols is just enough, and the fewest messages need more."""
+    table = Table.open()
+    numbers: dict[str, Any] = {"n": 10**6, "eps": 1.0, "delta": 1e-6, "max_value": max_value}
+    found = table.lookup(Query(**numbers))
+    shortest = table.lookup(Query(**numbers, objective="bits"))
+    assert shortest.fewer_bits is None
+    if max_value in {7, 15}:
+        assert found.fewer_bits == shortest.row
+        assert shortest.row.bits_per_user < found.row.bits_per_user - 0.9
+    else:
+        assert found.fewer_bits is None
+        assert shortest.row.bits_per_user == found.row.bits_per_user
+    said = run("lookup", *(f"--{key.replace('_', '-')}={numbers[key]}" for key in numbers)).stdout
+    assert ("--objective bits costs" in said) == (found.fewer_bits is not None)
+
+
 @settings(deadline=None)
 @given(
     eps=st.floats(1e-3, 100),
