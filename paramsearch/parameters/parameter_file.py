@@ -160,8 +160,16 @@ class ParameterFile(Summarized, Part):
         )
         if certificate.eps != problem.eps:
             raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
-        if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
-            raise ValueError("certificate: delta_lower <= delta_upper <= problem.delta fails")
+        if not certificate.delta_lower <= certificate.delta_upper:
+            raise ValueError(
+                f"certificate.delta_lower = {certificate.delta_lower} is above its delta_upper = "
+                f"{certificate.delta_upper}"
+            )
+        if not certificate.delta_upper <= problem.delta:
+            raise ValueError(
+                f"certificate.delta_upper = {certificate.delta_upper} does not prove the claim "
+                f"problem.delta = {problem.delta}"
+            )
         if not self._is_change(worst):
             raise ValueError(f"certificate.worst_pair = {list(worst)} is no change of an input")
         if isinstance(certificate, SequenceCertificate) != hasattr(problem, "changes"):

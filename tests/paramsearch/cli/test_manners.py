@@ -63,13 +63,25 @@ def test_a_failure_is_one_json_object_with_its_exit_code(
         ("lookup", *PROBLEM),
         ("audit", EXAMPLE),
         ("profile", EXAMPLE),
+        ("schema",),
+        ("rescale", shipped_folder() / "files" / "1-1-1e-06-0.9.json", "--n", 10),
+        ("randomize", shipped_folder() / "files" / "1-1-1e-06-0.9.json", "--value", 1),
+        ("simulate", shipped_folder() / "files" / "1-1-1e-06-0.9.json"),
+        ("compose", shipped_folder() / "files" / "1-1-1e-06-0.9.json", "--delta", 1e-6),
+        ("audit-table", "--sample", 1),
     ],
 )
-def test_an_answer_is_one_json_object(arguments: tuple[str, ...]) -> None:
+def test_an_answer_is_one_json_object(arguments: tuple[object, ...]) -> None:
     done = run(*arguments, "--json")
     assert done.returncode == 0, done.stderr
-    (line,) = done.stdout.splitlines()
-    assert isinstance(json.loads(line), dict)
+    assert isinstance(json.loads(done.stdout), dict)
+
+
+def test_every_command_knows_json() -> None:
+    from paramsearch.cli.app import _commands
+
+    for name, found in _commands().items():
+        assert any("--json" in parameter.opts for parameter in found.params), name
 
 
 @pytest.mark.parametrize(("delta", "code"), [("1e-6", 0), ("1e-7", 1)])
