@@ -302,7 +302,13 @@ def load(path: AnyPath) -> ParameterFile:
     <ParameterFile (1, 1e-06) for n = 1,000,000, max_value = 5; 6 atoms, certified
      5,479.7 noise messages, 1.00548 messages and 3.01644 bits per user; RMSE 7.84615; delta in ...>
     """
-    return from_json(strict_json.read(path), source=str(path))
+    data = strict_json.read(path)
+    if isinstance(data, dict) and "format" not in data:
+        raise InvalidConfiguration(
+            f"{path} has no format, so it is no parameter file; if it is a configuration, "
+            "`paramsearch certify` makes one of it"
+        )
+    return from_json(data, source=str(path))
 
 
 def from_json(data: Any, *, source: str) -> ParameterFile:

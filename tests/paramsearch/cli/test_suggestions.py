@@ -75,8 +75,8 @@ def test_the_command_of_a_lookup_is_accepted(numbers: dict[str, Any], error: Any
     [
         ({"delta": 1e-40}, "delta = 1e-40 must be at least"),
         ({"eps": 200.0, "max_value": 10**6}, "eps = 200 must be at most"),
-        ({"max_rmse": 1.0}, "max rmse = 1 is out of reach"),
-        ({"max_error_ratio": 1.0001}, r"max error ratio = 1\.0001 is out of reach"),
+        ({"max_rmse": 1.0}, "max_rmse = 1 is out of reach"),
+        ({"max_error_ratio": 1.0001}, r"max_error_ratio = 1\.0001 is out of reach"),
     ],
 )
 def test_a_lookup_says_why_no_search_helps(numbers: dict[str, Any], cause: str) -> None:

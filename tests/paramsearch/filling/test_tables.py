@@ -61,7 +61,7 @@ def test_the_next_harder_cells() -> None:
         (SMALL.replace("0.5", "1.0"), "listed twice"),
         (SMALL.replace("0.5", "'x'"), "eps"),
         (SMALL.replace("0.5", "nan"), "eps"),
-        (SMALL.replace("[1, 2]", "[0]"), "max value = 0"),
+        (SMALL.replace("[1, 2]", "[0]"), "max_value = 0"),
         (SMALL.replace("[1, 2]", "[]"), "max_value"),
         (SMALL.replace("[1, 2]", "[1.5]"), "max_value"),
         (SMALL + "central_fraction = [1.0]", "central fraction"),
