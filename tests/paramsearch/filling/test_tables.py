@@ -64,7 +64,7 @@ def test_the_next_harder_cells() -> None:
         (SMALL.replace("[1, 2]", "[0]"), "max_value = 0"),
         (SMALL.replace("[1, 2]", "[]"), "max_value"),
         (SMALL.replace("[1, 2]", "[1.5]"), "max_value"),
-        (SMALL + "central_fraction = [1.0]", "central fraction"),
+        (SMALL + "central_fraction = [1.0]", "central_fraction"),
         (SMALL + "tier = 'x'", "tier"),
         (SMALL.replace("tries = 2", "tries = 0"), "tries"),
         ("eps = [", "TOML"),
