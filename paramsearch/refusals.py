@@ -27,10 +27,17 @@ _WORDS: dict[str, Callable[[Details], str]] = {
     "too_long": lambda it: f"must have at most {_entries(it['max_length'])}",
     "string_too_short": lambda it: f"must have at least {it['min_length']:,} characters",
     "string_too_long": lambda it: f"must have at most {it['max_length']:,} characters",
-    "string_pattern_mismatch": lambda it: f"must match the pattern {it['pattern']}",
+    "string_pattern_mismatch": lambda it: _PATTERNS.get(
+        it["pattern"], f"must match the pattern {it['pattern']}"
+    ),
     "value_error": lambda it: str(it["error"]),
 }
 """Of a value of the right type, by the kind of error."""
+_PATTERNS = {
+    r"^[1-9][0-9]*/[1-9][0-9]*$": "must be a positive fraction of whole numbers, such as 3/4",
+    r"^[0-9a-f]{64}$": "must be the 64 hexadecimal digits of a SHA-256",
+}
+"""What a text of such a pattern is."""
 _TYPES = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",

@@ -143,7 +143,7 @@ class Answer:
             honest = exactly(found.claim.honest)
             yield (
                 "remedy",
-                f"generate --honest {honest} makes files for which they suffice",
+                f"paramsearch generate with --honest {honest} makes files for which they suffice",
             )
         if found.weak_noise is not None:
             yield "weak noise", _weak_noise_in_words(found.weak_noise)
