@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from documents import blocks, commands, matches, run_document
+from documents import PROGRESS, blocks, commands, matches, run_document
 from places import ROOT
 
 DOCUMENTS = [
@@ -89,6 +89,12 @@ def test_the_first_command_makes_a_certified_file(tmp_path: Path) -> None:
 )
 def test_how_output_is_compared(shown: str, printed: str, same: bool) -> None:
     assert matches(shown, printed) == same
+
+
+def test_only_progress_is_left_out() -> None:
+    kept = "budget: 18 s for the search, about 2 s for the proof\ncost       3 messages, 2 bits\n"
+    said = "composing: 42 releases, lower bound, 1m16\n"
+    assert PROGRESS.sub("", said + kept + "generate-real: stage 2, 41 s") == kept
 
 
 def test_every_command_is_shown_somewhere() -> None:

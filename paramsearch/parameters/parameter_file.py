@@ -245,9 +245,11 @@ class ParameterFile(Summarized, Part):
     def summary(self) -> tuple[str, str]:
         """The problem, and the cost, the error and the bounds that the file states."""
         cost, certificate = self.cost, self.certificate
+        rounded = {"low", "high"} <= self.provenance.settings.keys()
         numbers = (
             f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
             f"{cost.bits_per_user:.6g} bits per user; RMSE {self.error.rmse:.6g}"
+            + (" in steps of the rounding" if rounded else "")
         )
         if certificate is not None:
             bounds = Enclosure(certificate.delta_lower, certificate.delta_upper)
