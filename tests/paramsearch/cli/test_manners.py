@@ -17,6 +17,7 @@ from program import command, run
 from accounting import InvalidParameter
 from paramsearch import Request
 from paramsearch.cli import output
+from paramsearch.cli.app import _commands
 from paramsearch.cli.options import whole_number
 from paramsearch.parameters.signature import create_key
 from paramsearch.tables.lookup import shipped_folder
@@ -79,8 +80,6 @@ def test_an_answer_is_one_json_object(arguments: tuple[object, ...]) -> None:
 
 
 def test_every_command_knows_json() -> None:
-    from paramsearch.cli.app import _commands
-
     for name, found in _commands().items():
         assert any("--json" in parameter.opts for parameter in found.params), name
 
@@ -161,6 +160,25 @@ def test_errors_name_the_option_as_it_was_typed() -> None:
     assert done.stderr == "error: give one of --zeta, --max-rmse and --max-error-ratio\n"
     with pytest.raises(InvalidParameter, match=r"^max_value = 0 must"):
         Request(n=1000, eps=1.0, delta=1e-6, max_value=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "option"),
+    [
+        ("certify", (EXAMPLE,), "--n"),
+        ("rescale", (EXAMPLE,), "--n"),
+        ("simulate", (EXAMPLE,), "--users"),
+        ("analyze", (EXAMPLE,), "--users"),
+        ("generate-sparse", PROBLEM[:6], "--dimension"),
+        ("generate-sparse", (*PROBLEM[:6], "--dimension", "3"), "--max-value"),
+        ("compare", PROBLEM, "--dimension"),
+    ],
+)
+def test_numbers_of_people_and_of_coordinates_are_as_people_write_them(
+    name: str, words: tuple[str, ...], option: str
+) -> None:
+    context = _commands()[name].make_context(name, [*words, option, "2e6"])
+    assert context.params[option.lstrip("-").replace("-", "_")] == 2_000_000
 
 
 def test_an_option_in_the_place_of_a_number_of_a_file_is_named(tmp_path: Path) -> None:
