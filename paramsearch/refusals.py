@@ -17,6 +17,11 @@ _LONGEST_VALUE = 60
 Details = Mapping[str, Any]
 """What a kind of error says about itself, such as a bound."""
 
+_PATTERNS = {
+    r"^[1-9][0-9]*/[1-9][0-9]*$": "must be a positive fraction of whole numbers, such as 3/4",
+    r"^[0-9a-f]{64}$": "must be the 64 hexadecimal digits of a SHA-256",
+}
+"""What a text of such a pattern is."""
 _WORDS: dict[str, Callable[[Details], str]] = {
     "literal_error": lambda it: f"must be {it['expected']}",
     "greater_than": lambda it: f"must be more than {it['gt']:g}",
@@ -33,11 +38,6 @@ _WORDS: dict[str, Callable[[Details], str]] = {
     "value_error": lambda it: str(it["error"]),
 }
 """Of a value of the right type, by the kind of error."""
-_PATTERNS = {
-    r"^[1-9][0-9]*/[1-9][0-9]*$": "must be a positive fraction of whole numbers, such as 3/4",
-    r"^[0-9a-f]{64}$": "must be the 64 hexadecimal digits of a SHA-256",
-}
-"""What a text of such a pattern is."""
 _TYPES = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
