@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -184,6 +185,18 @@ def test_under_zero_out_all_inputs_vanish_or_all_appear() -> None:
     bounds = both.epsilon(1e-6)
     assert bounds.lower <= bounds.upper <= 1.05 * bounds.lower
     assert both.to_dp_accounting().get_epsilon_for_delta(1e-6) >= bounds.lower
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_search_for_eps_ends_where_the_bounds_near_it_are_weak(times: int) -> None:
+    """The bounds made for the eps that holds have more than delta at infinity."""
+    noise = ExactNoise(p=Fraction(71, 200), r=Fraction(39, 20))
+    mechanism = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(816, 1000)))
+    whole = LossDistribution.of(mechanism, times, adjacency="zero-out")
+    direction = replace(whole._all, directions=whole._all.directions[:1])
+    found = direction.epsilon(1e-14, gap=1e-4, progress=print)
+    assert direction.near(found.upper, gap=1e-4)(1.001 * found.upper).lower <= 1e-14
+    assert whole.to_dp_accounting().get_delta_for_epsilon(1.0) >= whole.delta(1.0).lower
 
 
 # --- with dp_accounting
