@@ -29,6 +29,7 @@ from accounting import (
 )
 from accounting.model.question import Question
 from accounting.proof.prove import prove
+from accounting.reference.reference import Reference
 from paramsearch import ParameterFile, certify, load, loss_distribution, read, rescaled, uncertified
 
 FILE, STRONG = (load(SHIPPED / f"5-{eps}-1e-06-0.9.json") for eps in ("1", "0.25"))
@@ -185,6 +186,17 @@ def test_under_zero_out_all_inputs_vanish_or_all_appear() -> None:
     bounds = both.epsilon(1e-6)
     assert bounds.lower <= bounds.upper <= 1.05 * bounds.lower
     assert both.to_dp_accounting().get_epsilon_for_delta(1e-6) >= bounds.lower
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 1.2, 3.0, 10.0])
+def test_a_direction_without_large_losses_adds_nothing(eps: float) -> None:
+    """Where an input vanishes, hardly any loss exceeds 1: delta is that of one that appears."""
+    noise = ExactNoise(p=Fraction(24, 25), r=Fraction(12))
+    mechanism = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10)))
+    truth = Reference(mechanism, adjacency="zero-out").enclose(eps, gap=1e-3).enclosure
+    found = LossDistribution.of(mechanism, adjacency="zero-out").delta(eps)
+    assert found.lower <= truth.upper
+    assert truth.lower <= found.upper <= 1.01 * truth.upper
 
 
 @pytest.mark.parametrize("times", [1, 2])
