@@ -212,15 +212,24 @@ class _InverseTransform:
         exponent = plan.tilt * (plan.eps - self.loss)
         inexact = 32 * UNIT_ROUNDOFF * (plan.tilt * (abs(plan.eps) + np.abs(self.loss)) + 64)
         lift = 2.001 * float(terms.eta.max(initial=0.0))
-        # a number that underflows stands for at most the smallest normal one
+
+        # what underflows stands for at most the smallest normal number
         scale_up = np.maximum(terms.scale_up, _SMALLEST_NORMAL)
-        outside = self.peak * terms.outside + np.maximum(terms.below, _SMALLEST_NORMAL) / scale_up
+        with np.errstate(over="ignore", invalid="ignore"):
+            outside = scale_up * self.peak * terms.outside + np.maximum(
+                terms.below, _SMALLEST_NORMAL
+            )
+
+        def carried(value: float) -> FloatArray:
+            """An upper bound of ``value`` * e^exponent at every grid point."""
+            found: FloatArray = np.exp(np.maximum(math.log(value) + exponent, _LOG_SMALLEST))
+            return found * (1 + inexact)
+
         for i, q in enumerate(pairs):
-            with np.errstate(over="ignore"):  # in one exponent, since both factors may be extreme
-                scale = np.exp(np.maximum(math.log(scale_up[q]) + exponent, _LOG_SMALLEST))
-                scale *= 1 + inexact
-                mass = np.minimum((np.maximum(law[i], 0.0) + self.error[q]) * scale, 1.0)
-                aside = outside[q] * scale
-            pair = DominatingPair(plan.step, plan.origin, mass, 0.0)
+            # fmin takes 1 where an infinite scale gave no number
+            with np.errstate(over="ignore", invalid="ignore"):
+                mass = (np.maximum(law[i], 0.0) + self.error[q]) * carried(scale_up[q])
+                aside = carried(outside[q]) + terms.aside_upper[q]
+            pair = DominatingPair(plan.step, plan.origin, np.fmin(mass, 1.0), 0.0)
             value = pair.profile(plan.origin, n, lift) + aside
-            out[i] = np.minimum((value + terms.aside_upper[q]) * (1 + 1e-11), 1.0)
+            out[i] = np.fmin(value * (1 + 1e-11), 1.0)
