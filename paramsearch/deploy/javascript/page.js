@@ -37,7 +37,7 @@ function start(file) {
 const number = (text) => (/^\s*[-+]?[\d.]+(e[-+]?\d+)?\s*$/i.test(text) ? Number(text) : NaN);
 
 try {
-  const answer = await fetch("parameters.json");
+  const answer = await fetch("parameters.json", { cache: "no-cache" });
   if (!answer.ok) throw new Error(`parameters.json: ${answer.status}`);
   start(await load(await answer.arrayBuffer()));
 } catch (error) {

@@ -328,7 +328,7 @@ export async function load(content, { signature, publicKey } = {}) {
   return new ParameterFile(document);
 }
 
-const decoded = (base64, what) =>
+const decoded = (base64 = "", what) =>
   /^[A-Za-z0-9+/]+={0,2}$/.test(base64) && base64.length % 4 === 0
     ? Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
     : refuse(`${what} is missing, or not base64`);
