@@ -1,6 +1,6 @@
 """Test vectors for clients in any language; ``python tests/oracles/deploy_vectors.py`` writes them.
 
-They are package data, ``paramsearch/deploy/vectors/VERSION``; the specification beside that folder
+They are package data below ``paramsearch/deploy/vectors``; the specification beside that folder
 says what the fields mean.  A new noise law is one more entry of ``PROBLEMS``.
 """
 
