@@ -4,8 +4,8 @@
  *   const randomizer = new Randomizer(await load(await (await fetch("parameters.json")).text()));
  *   for (const symbol of randomizer.randomize(3)) send(symbol);  // each by itself, to the shuffler
  *
- * Whole numbers only lie between the random bits and the messages, so that the noise has exactly the
- * law that the file states.  SPECIFICATION.md of paramsearch says what is computed here, and why.
+ * Only whole numbers lie between the random bits and the messages, so the noise has exactly the law
+ * that the file states; SPECIFICATION.md of paramsearch says how.
  */
 
 /** A file, a value or a platform that cannot be used.  Nothing may be sent then. */
@@ -35,18 +35,18 @@ function parse(content) {
   }
   const tokens = content.match(/"(?:[^"\\]|\\.)*"|[{}[\]]|[^\s{}[\]",:]+/g);
   let at = 0;
-  const text_of = (token) => {
+  const textOf = (token) => {
     const found = JSON.parse(token);
     return /\p{Surrogate}/u.test(found) ? refuse("a text has half a surrogate pair") : found;
   };
   const value = (depth) => {
     const token = tokens[at++];
-    if (depth > 64) refuse("the file is nested too deeply");
+    must(depth <= 64, "the file is nested too deeply");
     if (token === "{") {
       const found = new Map();
-      for (; tokens[at] !== "}"; ) {
-        const key = text_of(tokens[at++]);
-        if (found.has(key)) refuse(`the key ${key} is given twice`);
+      while (tokens[at] !== "}") {
+        const key = textOf(tokens[at++]);
+        must(!found.has(key), `the key ${key} is given twice`);
         found.set(key, value(depth + 1));
       }
       at++;
@@ -58,7 +58,7 @@ function parse(content) {
       at++;
       return found;
     }
-    if (token[0] === '"') return text_of(token);
+    if (token[0] === '"') return textOf(token);
     if (/^-?\d+$/.test(token)) return token.length > 4300 ? refuse("too many digits") : BigInt(token);
     const found = JSON.parse(token);
     return Math.abs(found) === Infinity ? refuse(`${token} is not a finite double`) : found;
@@ -76,8 +76,7 @@ function canonical(value) {
 
 // ---- What a file may contain: a check takes a parsed value and its place, and returns the value
 
-const shown = (x) => (x instanceof Map ? "an object" : Array.isArray(x) ? "a list" : String(x).slice(0, 60));
-const wrong = (value, at, words) => refuse(`${at} = ${shown(value)} must be ${words}`);
+const wrong = (value, at, words) => refuse(`${at} = ${String(value).slice(0, 60)} must be ${words}`);
 
 const whole = (least, most) => (value, at) =>
   typeof value === "bigint" && least <= value && value <= most
@@ -210,9 +209,9 @@ function checked(data) {
   const format = FORMAT + (bursts ? 5 : zeroOut ? 4 : sequence ? 3 : dimension > 1 ? 2 : 1);
   must(file.format === format, `format = ${file.format} does not fit: this is ${format}`);
   for (const { law, r, m } of file.atoms) {
-    must((law !== undefined) === bursts, "every atom has a law in format 5, and none in others");
-    must((m === undefined) === (law !== "burst"), "m is missing, or unknown here: a burst has one");
-    must((r === undefined) === (law === "burst"), "r is missing, or unknown here: a burst has none");
+    const burst = law === "burst", stated = (x) => x !== undefined;
+    const fits = stated(law) === bursts && stated(m) === burst && stated(r) !== burst;
+    must(fits, "atoms: law, rate, r and m are not those of the format");
   }
   const { releases } = problem;
   must(!sequence || (releases > 1 && releases <= 10000), "any changes need 2 to 10000 releases");
@@ -229,11 +228,10 @@ function checked(data) {
   must(possible(proved.worst_pair), "certificate.worst_pair is no change of an input");
   must(!made === !sequence, "worst_sequence belongs to any changes in several releases, and only there");
   if (made?.length) {
-    const times = sum(made.map((step) => step.times));
-    must(times === releases, "worst_sequence does not have as many changes as there are releases");
     const both = [0, -1].every((end) => made.some((step) => step.change.at(end) === 0));
     const fine = made.every((step) => possible(step.change)) && !(zeroOut && both);
-    must(fine, "worst_sequence has what is no change of an input");
+    const times = sum(made.map((step) => step.times));
+    must(fine && times === releases, "worst_sequence is not one of changes in all releases");
   }
   for (const method in proved.proof) must(METHODS.includes(method), `the proof ${method} is unknown`);
   const pairs = zeroOut ? 2 * top : top * (top + 1) + (dimension > 1 ? top * top : 0);
@@ -328,15 +326,17 @@ export async function load(content, { signature, publicKey } = {}) {
   return new ParameterFile(document);
 }
 
-const decoded = (base64 = "", what) =>
-  /^[A-Za-z0-9+/]+={0,2}$/.test(base64) && base64.length % 4 === 0
-    ? Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-    : refuse(`${what} is missing, or not base64`);
+function decoded(base64, what) {
+  try {
+    return Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
+  } catch {
+    return refuse(`${what} is missing, or not base64`);
+  }
+}
 
 async function verify(subtle, message, signature, publicKey) {
-  const pem = /^\s*-----BEGIN PUBLIC KEY-----([\w+/=\s]+)-----END PUBLIC KEY-----\s*$/.exec(publicKey);
-  const der = decoded(pem?.[1].replace(/\s/g, ""), "the public key");
-  const signed = decoded(signature?.trim(), "the signature");
+  const der = decoded(publicKey?.replace(/-----[^-]*-----/g, ""), "the public key");
+  const signed = decoded(signature, "the signature");
   const key = await subtle
     .importKey("spki", der, { name: "Ed25519" }, false, ["verify"])
     .catch((error) => refuse(`no Ed25519 public key, or no Ed25519 in WebCrypto: ${error.message}`));
@@ -490,10 +490,7 @@ class Powers {
       const [nextLow, nextHigh] = powers[j + 1] ?? [0n, 0n], scale = BigInt(last - j);
       return [(low > nextHigh ? low - nextHigh : 0n) << scale, (high - nextLow) << scale];
     });
-    const later = [[0n, 0n]]; // the weight of all blocks after each, in reverse
-    for (const [low, high] of weights.slice(1).reverse())
-      later.push([later.at(-1)[0] + low, later.at(-1)[1] + high]);
-    const found = { one, powers, weights, later: later.reverse() };
+    const found = { one, powers, weights };
     this.tables.set(working, found);
     return found;
   }
@@ -532,9 +529,10 @@ class Logarithmic {
   constructor(powers) {
     this.geometric = new Geometric(powers);
     this.stops = Array.from({ length: powers.last }, (_, j) =>
-      powers.chance(({ weights, later }) => {
-        const [[low, high], [least, most]] = [weights[j], later[j]];
-        return [[low, low + most], [high, high + least]];
+      powers.chance(({ weights }) => {
+        const later = (side) => weights.slice(j + 1).reduce((all, bounds) => all + bounds[side], 0n);
+        const [low, high] = weights[j];
+        return [[low, low + later(1)], [high, high + later(0)]];
       }),
     );
   }
