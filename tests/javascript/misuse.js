@@ -33,4 +33,38 @@ for (const [at, name] of [[1, "one bit"], [30, "thirty bits"]]) {
   }
   wrong.push(`${name} were enough`);
 }
+const truly = crypto.getRandomValues, seen = [];
+crypto.getRandomValues = () => {
+  throw new Error("no bits");
+};
+const source = new SystemBits();
+for (let i = 0; i < 2; i++) {
+  try {
+    wrong.push(`bits from nowhere: ${source.peek()}`);
+  } catch {}
+}
+crypto.getRandomValues = truly;
+const read = () => {
+  for (let i = 0; i < 1023; i++) {
+    seen.push(source.peek());
+    source.skip(32);
+  }
+};
+read();
+crypto.getRandomValues = () => {
+  throw new Error("no bits");
+};
+for (let i = 0; i < 9; i++) {
+  try {
+    seen.push(source.peek());
+    source.skip(32);
+  } catch {}
+}
+crypto.getRandomValues = truly;
+read();
+if (new Set(seen).size < seen.length - 1) wrong.push("bits were used twice"); // one pair by chance
+try {
+  file.alphabet[0] = 7;
+  wrong.push("a file was changed after it was checked");
+} catch {}
 console.log(JSON.stringify(wrong));

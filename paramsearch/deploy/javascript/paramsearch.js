@@ -91,13 +91,13 @@ const text = (pattern, words) => (value, at) =>
   typeof value === "string" && pattern.test(value) ? value : wrong(value, at, words);
 const list = (check, least, most) => (value, at) =>
   Array.isArray(value) && value.length >= least && value.length <= most
-    ? value.map((entry, i) => check(entry, `${at}[${i}]`))
+    ? Object.freeze(value.map((entry, i) => check(entry, `${at}[${i}]`)))
     : wrong(value, at, `a list of ${least} to ${most} entries`);
 const table = (check) => (value, at) => {
   if (!(value instanceof Map)) wrong(value, at, "an object");
   const found = Object.create(null);
   for (const [key, entry] of value) found[key] = check(entry, `${at}.${key}`, key);
-  return found;
+  return Object.freeze(found);
 };
 /** An object with these fields and no others; a name that ends in ? may be missing. */
 const record = (fields) => (value, at) => {
@@ -302,6 +302,7 @@ class ParameterFile {
     this.alphabet = document.alphabet;
     this.bits = document.cost.bits_per_message;
     this.noise = new Noise(document, this.dimension);
+    Object.freeze(this);
   }
 }
 
@@ -366,10 +367,10 @@ export class SystemBits {
   }
 
   #refill() {
-    const begin = this.#at >>> 3, kept = 4096 - begin;
+    const begin = this.#at >>> 3;
     this.#bytes.copyWithin(0, begin);
-    this.#at &= 7;
-    globalThis.crypto.getRandomValues(this.#bytes.subarray(kept));
+    globalThis.crypto.getRandomValues(this.#bytes.subarray(4096 - begin));
+    this.#at &= 7; // only now: if there are no new bits, the old ones are not used again
   }
 }
 
@@ -566,17 +567,13 @@ class Choice {
   constructor(weights) {
     this.sums = [0n];
     for (const weight of weights) this.sums.push(this.sums.at(-1) + weight);
-    this.shares = new Map();
   }
   draw(source) {
     let [begin, end] = [0, this.sums.length - 1];
     while (end - begin > 1) {
-      const middle = (begin + end) >> 1, key = `${begin} ${end}`;
-      if (!this.shares.has(key)) {
-        const [left, all] = [middle, end].map((to) => this.sums[to] - this.sums[begin]);
-        this.shares.set(key, fraction(left, all));
-      }
-      if (happens(source, this.shares.get(key))) end = middle;
+      const middle = (begin + end) >> 1;
+      const [left, all] = [middle, end].map((to) => this.sums[to] - this.sums[begin]);
+      if (happens(source, fraction(left, all))) end = middle;
       else begin = middle;
     }
     return begin;
