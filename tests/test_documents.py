@@ -16,6 +16,8 @@ DOCUMENTS = [
     ROOT / "README.md",
     *sorted(path for room in ("accounting", "paramsearch", "benchmarks")
             for path in (ROOT / room).rglob("README.md")),
+    ROOT / "paramsearch" / "deploy" / "GUIDE.md",
+    ROOT / "paramsearch" / "deploy" / "SPECIFICATION.md",
 ]  # fmt: skip
 PLACE = re.compile(r"(?:accounting|paramsearch|tests|benchmarks)/[\w/.-]*\w")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")

@@ -17,7 +17,7 @@ from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
 from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
 from paramsearch.cli.proving import audit, certify, compose, profile, rescale, schema, sign
-from paramsearch.cli.running import analyze, randomize, simulate
+from paramsearch.cli.running import analyze, client, randomize, simulate
 from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
 from paramsearch.cli.tables import audit_table, explore, lookup, table
 
@@ -41,6 +41,7 @@ _COMMANDS = (
     randomize.randomize,
     analyze.analyze,
     simulate.simulate,
+    client.client,
     schema.schema,
     sign.sign,
 )
