@@ -97,8 +97,7 @@ SECTIONS = (
         "accounting",
         "How the accounting grows with max_value",
         ("growth.py",),
-        "All ordered pairs, rigorous bounds.",
-        as_text=True,
+        "All ordered pairs: rigorous bounds, and the estimates that a search works with.",
     ),
     Section(
         "notary",
@@ -119,7 +118,6 @@ SECTIONS = (
         "Tables: workers and lookups",
         ("tables.py",),
         "Throughput of a table's workers, and the time of a lookup.",
-        as_text=True,
     ),
 )
 
@@ -154,7 +152,10 @@ def place(section: Section) -> Path:
 def write_page() -> None:
     """Put the sections that are there together."""
     parts = [
-        "# Results\n\nMade by `python benchmarks/results.py`; nothing here is edited by hand.\n"
+        "# Results\n\nMade by `python benchmarks/results.py`; nothing here is edited by hand. "
+        "Below every section is the load of the machine before the measurement: where it is not "
+        "small compared with the number of cores, other work was running, and times are upper "
+        "bounds.\n"
     ]
     missing = [section.name for section in SECTIONS if not place(section).exists()]
     parts += [

@@ -17,6 +17,11 @@ _LONGEST_VALUE = 60
 Details = Mapping[str, Any]
 """What a kind of error says about itself, such as a bound."""
 
+_PATTERNS = {
+    r"^[1-9][0-9]*/[1-9][0-9]*$": "must be a positive fraction of whole numbers, such as 3/4",
+    r"^[0-9a-f]{64}$": "must be the 64 hexadecimal digits of a SHA-256",
+}
+"""What a text of such a pattern is."""
 _WORDS: dict[str, Callable[[Details], str]] = {
     "literal_error": lambda it: f"must be {it['expected']}",
     "greater_than": lambda it: f"must be more than {it['gt']:g}",
@@ -27,7 +32,9 @@ _WORDS: dict[str, Callable[[Details], str]] = {
     "too_long": lambda it: f"must have at most {_entries(it['max_length'])}",
     "string_too_short": lambda it: f"must have at least {it['min_length']:,} characters",
     "string_too_long": lambda it: f"must have at most {it['max_length']:,} characters",
-    "string_pattern_mismatch": lambda it: f"must match the pattern {it['pattern']}",
+    "string_pattern_mismatch": lambda it: _PATTERNS.get(
+        it["pattern"], f"must match the pattern {it['pattern']}"
+    ),
     "value_error": lambda it: str(it["error"]),
 }
 """Of a value of the right type, by the kind of error."""

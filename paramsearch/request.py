@@ -51,10 +51,10 @@ def error_ratio(value: float) -> float:
     Raises:
         InvalidParameter: If it is not larger than 1: the atoms need a part of eps.
     """
-    ratio = real("max error ratio", value)
+    ratio = real("max_error_ratio", value)
     if not 1 < ratio < math.inf:
         raise InvalidParameter(
-            f"max error ratio = {ratio:g} must be larger than 1: no noise is smaller than that of "
+            f"max_error_ratio = {ratio:g} must be larger than 1: no noise is smaller than that of "
             "the central mechanism"
         )
     return ratio
@@ -118,7 +118,7 @@ class Request(Problem):
             raise InvalidParameter(f"eps = {self.eps:g} must be at most {LARGEST_EPS:g}")
         if self.delta < SMALLEST_DELTA:
             raise InvalidParameter(f"delta = {self.delta:g} must be at least {SMALLEST_DELTA:g}")
-        whole("max value", self.max_value, least=1, most=LARGEST_VALUE)
+        whole("max_value", self.max_value, least=1, most=LARGEST_VALUE)
         most = MOST_SAME_RELEASES if self.same_change else MOST_RELEASES
         whole("releases", self.releases, least=1, most=most)
         whole("seed", self.seed, least=0)
@@ -134,7 +134,7 @@ class Request(Problem):
         errors = (self.central_fraction, self.max_rmse, self.max_error_ratio)
         if sum(error is not None for error in errors) > 1:
             raise InvalidParameter(
-                "give one of central fraction, max rmse and max error ratio, not several"
+                "give one of central_fraction, max_rmse and max_error_ratio, not several"
             )
         if self.noise == "burst" and self.method != "search":
             raise InvalidParameter(

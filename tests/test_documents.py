@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from documents import blocks, commands, matches, run_document
+from documents import PROGRESS, blocks, commands, matches, run_document
 from places import ROOT
 
 DOCUMENTS = [
     ROOT / "README.md",
     *sorted(path for room in ("accounting", "paramsearch", "benchmarks")
             for path in (ROOT / room).rglob("README.md")),
+    ROOT / "paramsearch" / "deploy" / "GUIDE.md",
+    ROOT / "paramsearch" / "deploy" / "SPECIFICATION.md",
 ]  # fmt: skip
 PLACE = re.compile(r"(?:accounting|paramsearch|tests|benchmarks)/[\w/.-]*\w")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -90,6 +93,12 @@ def test_how_output_is_compared(shown: str, printed: str, same: bool) -> None:
     assert matches(shown, printed) == same
 
 
+def test_only_progress_is_left_out() -> None:
+    kept = "budget: 18 s for the search, about 2 s for the proof\ncost       3 messages, 2 bits\n"
+    said = "composing: 42 releases, lower bound, 1m16\n"
+    assert PROGRESS.sub("", said + kept + "generate-real: stage 2, 41 s") == kept
+
+
 def test_every_command_is_shown_somewhere() -> None:
     """A command of the program that no document shows would never be run as users see it."""
     shown = " ".join(
@@ -105,3 +114,44 @@ def test_every_command_is_shown_somewhere() -> None:
         assert command.callback is not None
         name = command.callback.__name__.replace("_", "-")
         assert f"paramsearch {name}" in shown, name
+
+
+def commands_of_tables() -> list[str]:
+    """The commands in the README's table of tasks, each with the options that its row adds."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| (.+) \|$", text, flags=re.MULTILINE)
+    commands = re.findall(r"`(paramsearch [^`]+)`", " ".join(rows))
+    added = re.findall(r"(?:add|or) `(--[^`]+)`", " ".join(rows))
+    first = next(line for line in commands if line.startswith("paramsearch generate "))
+    return [*commands, *(f"{first} {options}" for options in added)]
+
+
+@pytest.mark.parametrize("line", commands_of_tables())
+def test_commands_of_tables_are_accepted(line: str) -> None:
+    """Their words are parsed as the program parses them; letters stand for numbers."""
+    import typer
+
+    from paramsearch.cli.app import app
+
+    numbers = {"N": "1000", "E": "1", "D": "1e-6", "K": "5", "M": "8", "T": "2", "R": "9"}
+    numbers |= {"A": "-1", "B": "1", "add": "", "FILE": "x.json"}
+    name, *words = (numbers.get(word, word) for word in line.split()[1:])
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    context = command.make_context(name, words)
+    assert context.params
+
+
+def test_the_table_of_tasks_is_found() -> None:
+    lines = commands_of_tables()
+    assert len(lines) >= 14
+    assert any(line.endswith("--releases T") for line in lines)
+
+
+def test_the_page_of_results_is_what_its_sections_say(tmp_path: Path) -> None:
+    """As one command makes it; a section edited on the page alone would be lost."""
+    copy = tmp_path / "benchmarks"
+    shutil.copytree(ROOT / "benchmarks", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "results" / "README.md").unlink()
+    subprocess.run([sys.executable, str(copy / "results.py"), "--page"], check=True)
+    made, shown = (page / "results" / "README.md" for page in (copy, ROOT / "benchmarks"))
+    assert made.read_text("utf-8") == shown.read_text("utf-8")

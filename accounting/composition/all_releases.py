@@ -54,18 +54,14 @@ class AllReleases:
 
     def epsilon(self, delta: float, *, gap: float, progress: Progress) -> Enclosure:
         """The smallest eps with delta(eps) <= delta."""
-        trial = self._rough_epsilon(delta, progress)
-        low, high = 0.0, math.inf
+        low, high = 0.0, self._rough_epsilon(delta, progress)
         for _ in range(_ROUNDS):
+            trial = high
             near = self.near(trial, gap=gap, progress=progress)
             low = max(low, last_eps(lambda eps: near(eps).lower > delta, trial))
-            found = first_eps(lambda eps: near(eps).upper <= delta, trial)
-            high = min(high, found)
-            if abs(found - trial) <= _CLOSE * max(found, 0.01):
+            high = min(high, first_eps(lambda eps: near(eps).upper <= delta, trial))
+            if trial - high <= _CLOSE * max(high, 0.01):
                 break
-            trial = high if high < math.inf else 2 * trial
-        if high == math.inf:
-            raise _no_eps(delta, trial)
         return Enclosure(low, high)
 
     def _rough_epsilon(self, delta: float, progress: Progress) -> float:
@@ -75,7 +71,8 @@ class AllReleases:
             progress(f"trying eps = {trial:.3g}")
             pairs = [rough_pair(parts, trial) for parts in self.directions]
             found = first_eps(lambda eps: all(p.delta(eps) <= delta for p in pairs), trial)
-            if found < math.inf and found >= high * (1 - _ROUGHLY):
+            # pairs made for this eps may be weaker there than those that found it
+            if high < math.inf and found >= high * (1 - _ROUGHLY):
                 return min(found, high)
             high = min(high, found)
             trial = high if high < math.inf else 2 * trial

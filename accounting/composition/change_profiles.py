@@ -33,6 +33,8 @@ _BLOCK = 32
 """Number of changes whose laws are in memory at a time."""
 _SMALLEST_NORMAL = 2.3e-308
 """Bound of the smallest normal double."""
+_LOG_SMALLEST = -708.3
+"""Its logarithm, from above."""
 _OUTSIDE = 1e-11
 """Share of the tilted mass of one release that the window may leave out, by the coarse losses."""
 _LEAST_REACH = 0.25
@@ -156,7 +158,8 @@ def _plan(
     width = reach + 2 * moments.largest_offset - 2 * low + 2
     lower = lower[-lower * width < _LARGEST_EXPONENT]
     return GridPlan(
-        eps=max(abs(origin), abs(origin + size)) * step,
+        # the reference of all scales: there the law neither underflows nor overflows
+        eps=min(max(eps / releases, origin * step), (origin + size) * step),
         step=step,
         size=size,
         origin=origin,
@@ -205,17 +208,28 @@ class _InverseTransform:
             self.spectra.re, self.spectra.im, self.start, self.factor, pairs, scratch=out
         )
         law = np.roll(law, -(plan.origin % n), axis=1)  # index 0 is the loss origin * step
-        inexact = 32 * UNIT_ROUNDOFF * (plan.tilt * (abs(terms.eps_up) + np.abs(self.loss)) + 8)
-        with np.errstate(over="ignore"):
-            scale = np.exp(plan.tilt * (terms.eps_up - self.loss)) * (1 + inexact)
+        # eps and not eps_up: outside the window, errors of masses shift eps (Lemma 1)
+        exponent = plan.tilt * (plan.eps - self.loss)
+        inexact = 32 * UNIT_ROUNDOFF * (plan.tilt * (abs(plan.eps) + np.abs(self.loss)) + 64)
         lift = 2.001 * float(terms.eta.max(initial=0.0))
-        # a number that underflows stands for at most the smallest normal one
+
+        # what underflows stands for at most the smallest normal number
         scale_up = np.maximum(terms.scale_up, _SMALLEST_NORMAL)
+        with np.errstate(over="ignore", invalid="ignore"):
+            outside = scale_up * self.peak * terms.outside + np.maximum(
+                terms.below, _SMALLEST_NORMAL
+            )
+
+        def carried(value: float) -> FloatArray:
+            """An upper bound of ``value`` * e^exponent at every grid point."""
+            found: FloatArray = np.exp(np.maximum(math.log(value) + exponent, _LOG_SMALLEST))
+            return found * (1 + inexact)
+
         for i, q in enumerate(pairs):
-            mass = np.maximum(law[i], 0.0) + self.error[q]
+            # fmin takes 1 where an infinite scale gave no number
             with np.errstate(over="ignore", invalid="ignore"):
-                mass = np.minimum(mass * (scale_up[q] * scale), 1.0)
-                aside = (scale_up[q] * self.peak * terms.outside[q] + terms.below[q]) * scale
-            pair = DominatingPair(plan.step, plan.origin, mass, 0.0)
-            value = pair.profile(plan.origin, n, lift) + np.where(np.isnan(aside), 1.0, aside)
-            out[i] = np.minimum((value + terms.aside_upper[q]) * (1 + 1e-11), 1.0)
+                mass = (np.maximum(law[i], 0.0) + self.error[q]) * carried(scale_up[q])
+                aside = carried(outside[q]) + terms.aside_upper[q]
+            pair = DominatingPair(plan.step, plan.origin, np.fmin(mass, 1.0), 0.0)
+            value = pair.profile(plan.origin, n, lift) + aside
+            out[i] = np.fmin(value * (1 + 1e-11), 1.0)

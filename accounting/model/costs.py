@@ -141,10 +141,10 @@ def central_by_fraction(fraction: float, largest: float) -> float:
     Raises:
         InvalidParameter: If the fraction is not strictly between 0 and 1.
     """
-    share = real("central fraction", fraction)
+    share = real("central_fraction", fraction)
     if not 0 < share < 1:
         raise InvalidParameter(
-            f"central fraction = {share:g} must lie strictly between 0 and 1: the atoms need the "
+            f"central_fraction = {share:g} must lie strictly between 0 and 1: the atoms need the "
             "rest of eps"
         )
     return share * largest
@@ -162,7 +162,7 @@ def central_by_rmse(max_rmse: float, max_value: int, largest: float, honest: flo
     if central >= _LARGEST_SHARE * largest:
         least, allowed = _errors_in_reach(max_value, largest, honest)
         raise InvalidParameter(
-            f"max rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
+            f"max_rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
             f"{least:.6g} at this eps, and the atoms need a part of eps; allow at least "
             f"{allowed:.4g}, or raise eps"
         )
@@ -171,7 +171,7 @@ def central_by_rmse(max_rmse: float, max_value: int, largest: float, honest: flo
 
 def _central_of(max_rmse: float, max_value: int, honest: float) -> float:
     """The eps* of an error, in or out of reach."""
-    rmse = max(positive("max rmse", max_rmse) * math.sqrt(honest), _SMALLEST_RMSE)
+    rmse = max(positive("max_rmse", max_rmse) * math.sqrt(honest), _SMALLEST_RMSE)
     return 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
 
 
@@ -225,7 +225,7 @@ def require_error_ratio_in_reach(problem: Problem, ratio: float) -> None:
         central = discrete_laplace_deviation(largest / top)
         least, allowed = (error / central for error in _errors_in_reach(top, largest, honest))
         raise InvalidParameter(
-            f"max error ratio = {ratio:g} is out of reach: it is {least:.6g} where the central "
+            f"max_error_ratio = {ratio:g} is out of reach: it is {least:.6g} where the central "
             f"noise takes all of eps (honest = {honest:g}), and the atoms need a part of it; allow "
             f"at least {allowed:.4g}"
         )

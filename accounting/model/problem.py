@@ -58,7 +58,7 @@ class Problem:
             "n": whole("n", self.n, least=1),
             "eps": positive("eps", self.eps),
             "delta": probability("delta", self.delta),
-            "max_value": whole("max value", self.max_value, least=1),
+            "max_value": whole("max_value", self.max_value, least=1),
             "dimension": dimension_of(self.dimension),
             "releases": whole("releases", self.releases, least=1),
             "honest": share("honest", self.honest),

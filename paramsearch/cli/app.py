@@ -17,7 +17,7 @@ from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
 from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
 from paramsearch.cli.proving import audit, certify, compose, profile, rescale, schema, sign
-from paramsearch.cli.running import analyze, randomize, simulate
+from paramsearch.cli.running import analyze, client, randomize, simulate
 from paramsearch.cli.searching import compare, generate, generate_real, generate_sparse, pareto
 from paramsearch.cli.tables import audit_table, explore, lookup, table
 
@@ -41,6 +41,7 @@ _COMMANDS = (
     randomize.randomize,
     analyze.analyze,
     simulate.simulate,
+    client.client,
     schema.schema,
     sign.sign,
 )
@@ -194,11 +195,37 @@ def _without_dead_ends(text: str) -> str:
 
 
 def _as_typed(text: str) -> str:
-    """The text of an error that begins with the name of an option, as it was typed: --max-value for
-    max_value."""
-    for argument in sys.argv[1:]:
-        option = argument.partition("=")[0]
-        if option.startswith("--"):
-            name = option[2:].replace("-", "[_ -]")
-            text = re.sub(rf"^{name} = ", f"{option} = ", text)
+    """The text of an error with the names of options as they are typed: --max-value for max_value.
+
+    It begins with such a name and its value, perhaps after the name of a file whose own value the
+    option replaces, or it says which of several options to give.
+    """
+    words = sys.argv[1:]
+    for i, word in enumerate(words):
+        option, _, given = word.partition("=")
+        if not option.startswith("--"):
+            continue
+        value = given or (words[i + 1] if i + 1 < len(words) else "")
+        text = re.sub(rf"^{_name(option)} = ", f"{option} = ", text)
+        found = re.match(rf"(?P<file>.+?): {_name(option)} = (?P<value>[^\s;]+)", text)
+        if found and found["file"] in words and _same_value(found["value"], value):
+            text = f"{option} = {text[found.start('value') :]}"
+    if text.startswith("give one of "):
+        asked = next((word for word in words if word in _commands()), None)
+        for parameter in _commands()[asked].params if asked else ():
+            for option in parameter.opts:
+                text = re.sub(rf"(?<![\w-]){_name(option)}(?![\w-])", option, text)
     return text
+
+
+def _name(option: str) -> str:
+    """A pattern for what an option is called elsewhere."""
+    return re.escape(option.lstrip("-")).replace(r"\-", "[_ -]")
+
+
+def _same_value(shown: str, typed: str) -> bool:
+    """Whether an error shows a value that was typed, perhaps in another notation."""
+    try:
+        return float(shown.replace(",", "")) == float(typed)
+    except ValueError:
+        return shown.strip("'\"") == typed

@@ -12,6 +12,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
+from accounting.base.arrays import IntArray
 from accounting.base.balls import ball, ceil, floor, precision
 from accounting.base.errors import Undecided
 from paramsearch.deploy.bits import BitSource
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 _WORD = 64
 """Bits of the bounds that are computed in advance, and guard bits of ball arithmetic."""
+_BLOCK = 512
+"""Bytes of random keys that are read at a time."""
 _MOST_BITS = 1 << 16
 """Largest working precision of ball arithmetic, in bits."""
 
@@ -98,3 +103,24 @@ def uniform(source: BitSource, count: int) -> int:
         found = source.bits(bits)
         if found < count:
             return found
+
+
+def shuffle(source: BitSource, items: list[int]) -> None:
+    """Put a list into a uniformly random order, in place: from the last place down to the second,
+    each gets one of the items that are not placed yet."""
+    for last in range(len(items) - 1, 0, -1):
+        chosen = uniform(source, last + 1)
+        items[last], items[chosen] = items[chosen], items[last]
+
+
+def random_order(source: BitSource, count: int) -> IntArray:
+    """The indices 0..count-1 in a uniformly random order, fast for many: sorted by random keys,
+    which are drawn again in the rare case that two of them are equal."""
+    while True:
+        words = [
+            source.bits(8 * _BLOCK).to_bytes(_BLOCK, "big") for _ in range(0, 8 * count, _BLOCK)
+        ]
+        keys = np.frombuffer(b"".join(words), ">u8")[:count].astype(np.uint64)
+        order = np.argsort(keys)
+        if not (np.diff(keys[order]) == 0).any():
+            return order

@@ -24,7 +24,13 @@ from accounting.base.validation import instance, real, whole
 from accounting.model.family import Atom
 from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.codec import Codec, Message
-from paramsearch.deploy.exact_events import RationalProbability, bernoulli, uniform
+from paramsearch.deploy.exact_events import (
+    RationalProbability,
+    bernoulli,
+    random_order,
+    shuffle,
+    uniform,
+)
 from paramsearch.deploy.noise_terms import noise_terms
 from paramsearch.deploy.participation import check_enough, too_few_users
 from paramsearch.deploy.samplers import Choice, Logarithmic, Poisson
@@ -90,8 +96,8 @@ class Noise:
 class Batch(Summarized):
     """Messages of many users: ``symbols[i]`` is sent by user number ``users[i]``.
 
-    They are not shuffled: the true values come first, in the order of the users, then the noise.
-    Whoever sees the symbols in this order knows the values.
+    They are in a random order, so the symbols without the users are what a shuffler hands on.  With
+    the users they are private.
 
     Attributes:
         symbols: The messages.
@@ -105,8 +111,8 @@ class Batch(Summarized):
     users: IntArray
 
     def summary(self) -> tuple[str, str]:
-        """The number of messages; the messages themselves are private until they are shuffled."""
-        return f"{len(self.symbols):,} messages", "not shuffled: the true values come first"
+        """The number of messages; who sends which is private."""
+        return f"{len(self.symbols):,} messages", "in a random order; who sends which is private"
 
 
 class Randomizer(Summarized):
@@ -187,7 +193,7 @@ class Randomizer(Summarized):
                 vector.
 
         Returns:
-            The symbols that the user sends, sorted so that their order reveals nothing.
+            The symbols that the user sends, in a random order, which reveals nothing.
 
         Raises:
             InvalidParameter: If the value is not a valid input.
@@ -196,7 +202,8 @@ class Randomizer(Summarized):
         symbols = [own] if own >= 0 else []
         for event in self.noise.events(self.source):
             symbols += self._symbols(event) * event.copies
-        return sorted(symbols)
+        shuffle(self.source, symbols)
+        return symbols
 
     def checked(self, value: Value) -> Message:
         """The message of a value.
@@ -234,7 +241,7 @@ class Randomizer(Summarized):
         """Randomize the values of many users at once, faster than one by one.
 
         The law is the same: the number of events of all users is Poisson, and each event belongs to
-        a uniformly random user.  True values come first: shuffle the symbols before sending.
+        a uniformly random user.  The messages of all users are shuffled together.
 
         Args:
             values: The value of every user.
@@ -256,7 +263,8 @@ class Randomizer(Summarized):
             new = np.tile(np.array(self._symbols(event), np.int64), event.copies)
             symbols.append(new)
             users.append(np.full(len(new), uniform(self.source, len(own)), np.int64))
-        return Batch(np.concatenate(symbols), np.concatenate(users))
+        order = random_order(self.source, sum(map(len, symbols)))
+        return Batch(np.concatenate(symbols)[order], np.concatenate(users)[order])
 
     def _own(self, values: Sequence[Value] | IntArray) -> IntArray:
         """The symbol of every value; -1 for zero, which is not sent."""

@@ -1,4 +1,4 @@
-"""Exact samplers for the Poisson law, the logarithmic law and weighted choices.
+"""Exact samplers for the Poisson, logarithmic and burst laws, and for weighted choices.
 
 Logarithmic(p), P(k) = p^k / (-k log(1 - p)), is drawn by rejection.  Let M be the least integer
 with 2^M (1 - p) >= 1.  Values lie in the blocks [2^j, 2^(j+1)), j < M, and [2^M, infinity).  In
@@ -9,8 +9,10 @@ anyway); its total weight
 
 chooses the block.  Within it k - 2^j is geometric, truncated after 2^j values: its binary digits
 are independent, and digit i is 1 with probability p^(2^i) / (1 + p^(2^i)).  In the last block the
-digits from M on form another geometric number, with p^(2^M).  Finally k is accepted with
-probability 2^j / k.
+digits from M on form another geometric number, with p^(2^M), so that k - 2^M is geometric without
+truncation.  Finally k is accepted with probability 2^j / k.
+
+A burst has 1 + G_1 + ... + G_m copies, the G_i independent geometric numbers.
 """
 
 from __future__ import annotations
@@ -95,8 +97,12 @@ class Poisson:
         return (at_least - term) / at_least
 
 
-class Logarithmic:
-    """The logarithmic law: P(k) is proportional to p^k / k for k = 1, 2, ..."""
+class Geometric:
+    """The geometric law, P(k) = (1 - p) p^k for k = 0, 1, ..., by its binary digits.
+
+    ``last`` is the least M with 2^M (1 - p) >= 1: digits below M are drawn one by one, and 2^M is
+    added as long as an event of probability p^(2^M) happens.
+    """
 
     def __init__(self, p: Fraction) -> None:
         self.p = p
@@ -104,12 +110,43 @@ class Logarithmic:
         bits = p.denominator.bit_length() << self.last
         self._exact = bits <= _LONGEST_EXACT
         # computed here, so that an unusable p is reported before anything is drawn
-        self._stops = [self._probability(self._stop, block) for block in range(self.last)]
         self._digits: list[Probability] = [
             RationalProbability(p / (1 + p))
         ]  # only this one can be dyadic
-        self._digits += [self._probability(self._digit, i) for i in range(1, self.last)]
-        self._again = self._probability(self._power, self.last)
+        self._digits += [self.probability(self._digit, i) for i in range(1, self.last)]
+        self._again = self.probability(self.power, self.last)
+
+    def draw(self, source: BitSource) -> int:
+        k = self.truncated(source, self.last)
+        while bernoulli(source, self._again):
+            k += 1 << self.last
+        return k
+
+    def truncated(self, source: BitSource, digits: int) -> int:
+        """A draw conditioned to be less than 2^digits, where ``digits`` is at most ``last``."""
+        return sum(1 << i for i in range(digits) if bernoulli(source, self._digits[i]))
+
+    def power(self, i: int) -> Number:
+        """p^(2^i)."""
+        return self.p ** (1 << i) if self._exact else ball(self.p) ** (1 << i)
+
+    def probability(self, value: Callable[[int], Number], argument: int) -> Probability:
+        """The value of a function that is made of powers."""
+        if self._exact:
+            return RationalProbability(Fraction(value(argument)))
+        return ComputedProbability(lambda: value(argument))
+
+    def _digit(self, i: int) -> Number:
+        return self.power(i) / (1 + self.power(i))
+
+
+class Logarithmic:
+    """The logarithmic law: P(k) is proportional to p^k / k for k = 1, 2, ..."""
+
+    def __init__(self, p: Fraction) -> None:
+        self._geometric = Geometric(p)
+        self.last = self._geometric.last
+        self._stops = [self._geometric.probability(self._stop, j) for j in range(self.last)]
 
     def draw(self, source: BitSource) -> int:
         while True:
@@ -117,23 +154,18 @@ class Logarithmic:
             while block < self.last and not bernoulli(source, self._stops[block]):
                 block += 1
             k = 1 << block
-            for i in range(block):
-                if bernoulli(source, self._digits[i]):
-                    k += 1 << i
-            if block == self.last:
-                while bernoulli(source, self._again):
-                    k += 1 << block
+            if block < self.last:
+                k += self._geometric.truncated(source, block)
+            else:
+                k += self._geometric.draw(source)
             if k == 1 << block or bernoulli(source, RationalProbability(Fraction(1 << block, k))):
                 return k
 
-    def _power(self, i: int) -> Number:
-        return self.p ** (1 << i) if self._exact else ball(self.p) ** (1 << i)
-
     def _weight(self, block: int) -> Number:
         """The total weight of a block, times 1 - p."""
-        mass = self._power(block)
+        mass = self._geometric.power(block)
         if block < self.last:
-            mass = mass - self._power(block + 1)
+            mass = mass - self._geometric.power(block + 1)
         return mass / (1 << block)
 
     def _stop(self, block: int) -> Number:
@@ -141,13 +173,15 @@ class Logarithmic:
         weights = [self._weight(j) for j in range(block, self.last + 1)]
         return weights[0] / sum(weights[1:], weights[0])
 
-    def _digit(self, i: int) -> Number:
-        return self._power(i) / (1 + self._power(i))
 
-    def _probability(self, value: Callable[[int], Number], argument: int) -> Probability:
-        if self._exact:
-            return RationalProbability(Fraction(value(argument)))
-        return ComputedProbability(lambda: value(argument))
+class Burst:
+    """The number of copies of a burst: 1 + G_1 + ... + G_m, each G_i geometric."""
+
+    def __init__(self, p: Fraction, m: int) -> None:
+        self._geometric, self.m = Geometric(p), m
+
+    def draw(self, source: BitSource) -> int:
+        return 1 + sum(self._geometric.draw(source) for _ in range(self.m))
 
 
 class Choice:

@@ -150,6 +150,13 @@ class GeneratedReal(Generated):
     predicted_bits: float = math.nan
     paper: PaperRounding | None = None
 
+    def summary(self) -> tuple[str, str]:
+        """Those of the file, the error in the units of the values, and how the search ended."""
+        problem, numbers = super().summary()
+        if (error := real_error(self.file)) is not None:
+            numbers += f"; RMSE at most {error.total:.6g} of the sum of the values"
+        return problem, numbers
+
 
 def generate_real(
     request: RealRequest,

@@ -128,10 +128,10 @@ class RealTarget:
                 f"the range [{low:g}, {high:g}] of real values needs low < high, both finite"
             )
         if sum(error is not None for error in (zeta, max_rmse, max_error_ratio)) != 1:
-            raise InvalidParameter("give one of zeta, max rmse and max error ratio")
+            raise InvalidParameter("give one of zeta, max_rmse and max_error_ratio")
         if max_rmse is not None:
-            relative = positive("max rmse", max_rmse) / (high - low)
-            relative = positive("max rmse / (high - low)", relative)
+            relative = positive("max_rmse", max_rmse) / (high - low)
+            relative = positive("max_rmse / (high - low)", relative)
         else:
             laplace = math.sqrt(2) / RealTarget(problem, math.inf).largest
             if zeta is not None:

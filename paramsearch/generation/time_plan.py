@@ -88,7 +88,7 @@ class TimePlan:
             parts += f" (tier {self.tier})"
         if search + proof > _TOLERANCE * self.budget:
             total = f"this takes about {search + proof:,.0f} s"
-            return f"a budget of {self.budget:,.0f} s is too small: {parts}; {total}"
+            return f"a budget of {self.budget:,.6g} s is too small: {parts}; {total}"
         return f"budget: {parts}"
 
     @property
@@ -108,7 +108,7 @@ class TimePlan:
         if self.needed > _TOLERANCE * share * self.budget + _SLACK:
             enough = _rounded_up(1.2 * self.needed / share)
             raise Undecided(
-                f"a budget of {self.budget:,.0f} s is too small for max_value {self.max_value:,}: "
+                f"a budget of {self.budget:,.6g} s is too small for max_value {self.max_value:,}: "
                 f"the shortest search takes about {self.first_answer:,.0f} s and the proof about "
                 f"{self.proof_seconds:,.0f} s; give --budget {enough:.0f} or more, or none"
             )

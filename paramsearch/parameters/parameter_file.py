@@ -172,8 +172,16 @@ class ParameterFile(Summarized, Part):
         )
         if certificate.eps != problem.eps:
             raise ValueError(f"certificate.eps = {certificate.eps} is not the problem's")
-        if not certificate.delta_lower <= certificate.delta_upper <= problem.delta:
-            raise ValueError("certificate: delta_lower <= delta_upper <= problem.delta fails")
+        if not certificate.delta_lower <= certificate.delta_upper:
+            raise ValueError(
+                f"certificate.delta_lower = {certificate.delta_lower} is above its delta_upper = "
+                f"{certificate.delta_upper}"
+            )
+        if not certificate.delta_upper <= problem.delta:
+            raise ValueError(
+                f"certificate.delta_upper = {certificate.delta_upper} does not prove the claim "
+                f"problem.delta = {problem.delta}"
+            )
         if not self._is_change(worst):
             raise ValueError(f"certificate.worst_pair = {list(worst)} is no change of an input")
         if isinstance(certificate, SequenceCertificate) != hasattr(problem, "changes"):
@@ -246,9 +254,11 @@ class ParameterFile(Summarized, Part):
     def summary(self) -> tuple[str, str]:
         """The problem, and the cost, the error and the bounds that the file states."""
         cost, certificate = self.cost, self.certificate
+        rounded = {"low", "high"} <= self.provenance.settings.keys()
         numbers = (
             f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
             f"{cost.bits_per_user:.6g} bits per user; RMSE {self.error.rmse:.6g}"
+            + (" in steps of the rounding" if rounded else "")
         )
         if certificate is not None:
             bounds = Enclosure(certificate.delta_lower, certificate.delta_upper)
@@ -305,7 +315,13 @@ def load(path: AnyPath) -> ParameterFile:
     <ParameterFile (1, 1e-06) for n = 1,000,000, max_value = 5; 6 atoms, certified
      5,479.7 noise messages, 1.00548 messages and 3.01644 bits per user; RMSE 7.84615; delta in ...>
     """
-    return from_json(strict_json.read(path), source=str(path))
+    data = strict_json.read(path)
+    if isinstance(data, dict) and "format" not in data:
+        raise InvalidConfiguration(
+            f"{path} has no format, so it is no parameter file; if it is a configuration, "
+            "`paramsearch certify` makes one of it"
+        )
+    return from_json(data, source=str(path))
 
 
 def from_json(data: Any, *, source: str) -> ParameterFile:

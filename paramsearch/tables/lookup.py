@@ -50,6 +50,8 @@ class Found(Summarized):
         others: Rows of more expensive files, each with less error than all before it.
         cheaper: Rows of cheaper files, each with less error than all before it, but more than is
             allowed.
+        fewer_bits: If messages count: the row with the fewest bits that is allowed, if it has fewer
+            than the cheapest one, whose messages are fewer but longer.
 
     >>> found = Table.open().lookup(Query(n=100_000, eps=1.1, delta=1e-6, max_value=5))
     >>> found
@@ -66,6 +68,7 @@ class Found(Summarized):
     row: Row
     others: tuple[Row, ...]
     cheaper: tuple[Row, ...] = ()
+    fewer_bits: Row | None = None
 
     @property
     def error_ratio(self) -> float:
@@ -174,7 +177,12 @@ class Table(Summarized):
         best = next(i for i, row in enumerate(rows) if row.rmse <= allowed)
         others = _less_and_less_error(rows[best + 1 :], rows[best].rmse)
         cheaper = _less_and_less_error(rows[:best], math.inf)
-        return Found(self, query, rows[best], others, cheaper)
+        shortest = min(
+            (row for row in rows if row.rmse <= allowed),
+            key=lambda row: (row.cost("bits"), row.rmse),
+        )
+        fewer = shortest.bits_per_user < rows[best].bits_per_user
+        return Found(self, query, rows[best], others, cheaper, shortest if fewer else None)
 
     def _serving(self, query: Query) -> Sequence[Row]:
         """All rows that meet the requirements; an error names the first one that none meets."""

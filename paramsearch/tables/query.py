@@ -71,9 +71,9 @@ class Query(Problem):
                     "with noise from all users; generate a file for this problem"
                 )
         if self.max_rmse is not None:
-            object.__setattr__(self, "max_rmse", positive("max rmse", self.max_rmse))
+            object.__setattr__(self, "max_rmse", positive("max_rmse", self.max_rmse))
             if self.max_error_ratio is not None:
-                raise InvalidParameter("give either a max rmse or a max error ratio, not both")
+                raise InvalidParameter("give one of max_rmse and max_error_ratio, not both")
         if self.max_error_ratio is not None:
             error_ratio(self.max_error_ratio)
         one_of("objective", self.objective, get_args(Objective))
@@ -91,9 +91,9 @@ class Query(Problem):
             asked = f"{name} = {exactly(bound)}"
             yield Requirement(name, bound, asked=asked, extreme=f"smallest {name}")
         if self.largest_rmse is not None:
-            asked = f"max rmse = {self.max_rmse}"
+            asked = f"max_rmse = {self.max_rmse}"
             if self.max_error_ratio is not None:
-                asked = f"max error ratio = {self.max_error_ratio}"
+                asked = f"max_error_ratio = {self.max_error_ratio}"
             yield Requirement("rmse", self.largest_rmse, asked=asked, extreme="smallest RMSE")
 
     @property

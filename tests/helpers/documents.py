@@ -3,6 +3,7 @@
 - ``console`` blocks: every line that begins with ``$ `` is a command, and the lines up to the next
   one are what it prints on both streams.  ``…`` stands for any text, and alone on a line for any
   number of lines.  ``$ echo $?`` shows the exit code of the command before.
+  Lines of progress, which a slow machine prints, are left out.
 - ``python`` blocks run in one scope for the whole document.
 - A block of another kind with a name, such as ``toml grid.toml``, is a file of that name.
 - ``sh`` blocks are for other machines and are not run here.
@@ -23,6 +24,7 @@ from typing import Any
 
 from places import ROOT
 
+PROGRESS = re.compile(r"^[a-z-]+: .*, (?:\d+ s|\d+[mh]\d\d)(?:\n|\Z)", re.MULTILINE)
 BLOCK = re.compile(r"^```(\w+) ?([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -93,7 +95,8 @@ def run_document(document: Path, folder: Path) -> None:
                         text=True,
                         check=False,
                     )
-                    code, printed = done.returncode, done.stdout.rstrip("\n")
+                    code = done.returncode
+                    printed = PROGRESS.sub("", done.stdout).rstrip("\n")
                 assert matches(command.shown, printed), (
                     f"{document.name}: {command.line}\n--- printed:\n{printed}\n--- shown:\n"
                     f"{command.shown}"

@@ -1,31 +1,27 @@
-"""Test vectors for other languages; ``python tests/oracles/deploy_vectors.py`` writes them.
+"""Test vectors for clients in any language; ``python tests/oracles/deploy_vectors.py`` writes them.
 
-``tests/oracles/vectors/integers.json`` and ``vectors.json`` each hold
-
-- ``file``: a parameter file;
-- ``randomizer``: bits (a string of 0 and 1, read from the left), a value (for vectors a coordinate
-  and a value), and the sorted symbols that the randomizer sends, having read exactly these bits;
-- ``encoder``: symbols and the hexadecimal text of their packed form;
-- ``analyzer``: symbols and the sum of each coordinate, with the number of rejected symbols.
-
-``paramsearch/deploy`` defines how bits become messages: ``randomizer.py`` (one Poisson number of
-events, then for each event the atom, for vectors the coordinate, and the copies), ``samplers.py``
-and ``exact_events.py``.  Atoms are in the order +1, -1, then as in the file.
+They are package data below ``paramsearch/deploy/vectors``; the specification beside that folder
+says what the fields mean.  A new noise law is one more entry of ``PROBLEMS``.
 """
 
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from places import ROOT
+
 from accounting.model.configuration import Proposal
 from paramsearch import certify, uncertified
-from paramsearch.deploy import Analyzer, Codec, Randomizer, SeededBits, Tape
-from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.deploy import Analyzer, Codec, RandomizedReals, Randomizer, SeededBits, Tape
+from paramsearch.parameters.parameter_file import ParameterFile, digest, dumps
 
-FOLDER = Path(__file__).parent / "vectors"
-PROBLEM = {
+VERSION = 1
+FOLDER = ROOT / "paramsearch" / "deploy" / "vectors" / str(VERSION)
+CASES = 40
+SUM = {
     "max_value": 3,
     "eps": 2.0,
     "delta": 0.5,
@@ -38,7 +34,19 @@ PROBLEM = {
         {"atom": [-2, -1, 3], "r": 2.5, "p": 0.5},
     ],
 }
-CASES = 40
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "integers": SUM,
+    "vectors": {**SUM, "dimension": 5, "eps_central": 0.5, "n": 7},
+    # powers of this p are too long to be written down as fractions
+    "reals": {**SUM, "n": 50, "atoms": [*SUM["atoms"], {"atom": [-1, 1], "r": 0.5, "p": 0.998}]},
+}
+RANGE = (-1.5, 2.0)
+REALS = [-1.5, 2.0, -1.5 + 3.5 / 3, 0.1, 1.9999999999999998, 5e-324, -0.0, 1 / 3]
+REFUSED = {
+    "integers": [-1, 4, 1.5, True, "2", None, [0, 1], 2**70],
+    "vectors": [1, [0, 4], [5, 1], [-1, 1], [0], [0, 1, 1], [0, 0.5], [0, True], "x", None],
+    "reals": [-1.6, 2.0000000000000004, True, "1", None],
+}
 
 
 class Recorder:
@@ -53,18 +61,29 @@ class Recorder:
         return found
 
 
-def made(file: ParameterFile) -> dict[str, Any]:
+def value_of(name: str, case: int) -> Any:
+    if name == "vectors":
+        return [case % 5, case % 4] if case else 0
+    return REALS[case % len(REALS)] if name == "reals" else case % 4
+
+
+def randomized(name: str, file: ParameterFile, source: Any, value: Any) -> list[int]:
+    """What a user with this value sends, with these bits."""
+    client = Randomizer(file, source, not_private=True)
+    if name == "reals":
+        return RandomizedReals(client, *RANGE)(value)
+    return client(tuple(value) if isinstance(value, list) else value)
+
+
+def made(name: str, file: ParameterFile) -> dict[str, Any]:
     codec = Codec.of(file)
-    randomizer = []
-    everything = []
+    randomizer, everything = [], []
     for case in range(CASES):
-        value: Any = case % 4
-        if file.dimension > 1:
-            value = (case % file.dimension, case % 4)
-        recorder = Recorder(f"vectors {file.dimension} {case}")
-        symbols = Randomizer(file, recorder, not_private=True)(value)
-        assert Randomizer(file, Tape(recorder.text), not_private=True)(value) == symbols
-        randomizer.append({"bits": recorder.text, "value": value, "symbols": symbols})
+        value = value_of(name, case)
+        recorder = Recorder(f"{name} {case}")
+        symbols = randomized(name, file, recorder, value)
+        assert randomized(name, file, Tape(recorder.text), value) == symbols
+        randomizer.append({"value": value, "bits": recorder.text, "symbols": symbols})
         everything.append(symbols)
     encoder = [{"symbols": s, "packed": codec.pack(s).hex()} for s in everything[:10]]
     analyzer = []
@@ -76,20 +95,141 @@ def made(file: ParameterFile) -> dict[str, Any]:
             {"symbols": symbols, "sums": found.sums.tolist(), "rejected": found.rejected}
         )
     return {
+        "version": VERSION,
         "file": file.model_dump(mode="json"),
         "randomizer": randomizer,
+        "refused": REFUSED[name],
         "encoder": encoder,
         "analyzer": analyzer,
     }
 
 
+@cache
 def files() -> dict[str, ParameterFile]:
+    settings = dict(zip(("low", "high"), RANGE, strict=True))
     return {
-        name: certify(uncertified(Proposal.of({**PROBLEM, "dimension": dimension})))
-        for name, dimension in (("integers", 1), ("vectors", 5))
+        name: certify(
+            uncertified(Proposal.of(problem), settings=settings if name == "reals" else {})
+        )
+        for name, problem in PROBLEMS.items()
     }
 
 
+def _sealed(document: dict[str, Any]) -> str:
+    return json.dumps({**document, "sha256": digest(document)})
+
+
+def refusals() -> list[dict[str, Any]]:
+    """Texts of files that no client may use; ``about`` is a word that explains each."""
+    good = files()["integers"]
+    small = json.loads(dumps(good))
+    text = dumps(good)
+
+    def changed(*place: str | int, to: Any) -> str:
+        """Sealed again, so that the hash is right."""
+        document = json.loads(text)
+        at = document
+        for part in place[:-1]:
+            at = at[part]
+        at[place[-1]] = to
+        return _sealed(document)
+
+    def without(*place: str | int) -> str:
+        document = json.loads(text)
+        at = document
+        for part in place[:-1]:
+            at = at[part]
+        del at[place[-1]]
+        return _sealed(document)
+
+    certificate = small["certificate"]
+    cases = {
+        "not JSON": (text[:-3], "JSON"),
+        "nothing": ("", "JSON"),
+        "something after it": (text + "{}", "JSON"),
+        "a comma left over": ('{"format": 1,}', "JSON"),
+        "not an object": ("[]", ""),
+        "not a number of JSON": (text.replace('"n": 4', '"n": 04'), "JSON"),
+        "not finite": (text.replace('"n": 4', '"n": NaN'), ""),
+        "an overflow": (text.replace('"eps": 2.0', '"eps": 1e999', 1), "finite"),
+        "a key twice": (text.replace('"n": 4', '"n": 4, "n": 4'), "twice"),
+        "changed after sealing": (text.replace('"n": 4', '"n": 5'), "sha256"),
+        "another hash": (text.replace(small["sha256"], "0" * 64), "sha256"),
+        "no certificate": (changed("certificate", to=None), "certificate"),
+        "certificate is missing": (without("certificate"), "certificate"),
+        "another eps": (changed("certificate", "eps", to=3.0), "eps"),
+        "more than delta": (changed("certificate", "delta_upper", to=0.75), "delta"),
+        "lower above upper": (changed("certificate", "delta_lower", to=0.5), "delta"),
+        "no change": (changed("certificate", "worst_pair", to=[2, 2]), "worst_pair"),
+        "a moved value of an integer": (
+            changed("certificate", "worst_pair", to=[2, 0, 0, 1]),
+            "worst_pair",
+        ),
+        "an unknown proof": (changed("certificate", "proof", to={"faith": 12}), "proof"),
+        "a pair is not proved": (changed("certificate", "proof", to={"ball": 11}), "proof"),
+        "worst_sequence of one release": (
+            changed("certificate", to={**certificate, "worst_sequence": []}),
+            "",
+        ),
+        "an unknown format": (changed("format", to="correlated-noise-parameters/9"), "format"),
+        "the format of vectors": (changed("format", to="correlated-noise-parameters/2"), "format"),
+        "an unknown field": (changed("notes", to="x"), "notes"),
+        "an unknown field inside": (changed("atoms", 0, "weight", to=1), "weight"),
+        "a missing field": (without("atoms", 0, "rate"), "rate"),
+        "n is 0": (changed("problem", "n", to=0), "n"),
+        "n is a text": (changed("problem", "n", to="4"), "n"),
+        "n is not whole": (changed("problem", "n", to=4.5), "n"),
+        "n is a double": (text.replace('"n": 4', '"n": 4.0'), "n"),
+        "a huge n": (text.replace('"n": 4', '"n": 1' + "0" * 400), "n"),
+        "n beyond 53 bits": (text.replace('"n": 4', f'"n": {2**53 + 1}'), "n"),
+        "a huge max_value": (changed("problem", "max_value", to=2**20 + 1), "max_value"),
+        "eps is true": (changed("problem", "eps", to=True), "eps"),
+        "a zero denominator": (changed("atoms", 0, "p", to="1/0"), "p"),
+        "p is 1": (changed("atoms", 0, "p", to="1/1"), "p"),
+        "p above 1": (changed("atoms", 0, "p", to="7/5"), "p"),
+        "p is a number": (changed("atoms", 0, "p", to=0.7), "p"),
+        "a negative rate": (changed("central", "rate", to="-1/2"), "rate"),
+        "not in lowest terms": (changed("atoms", 0, "rate", to="2/4"), "lowest terms"),
+        "a long rational": (changed("atoms", 0, "rate", to="1/" + "3" * 1000), "rate"),
+        "spaces in a rational": (changed("atoms", 0, "rate", to="1 / 2"), "rate"),
+        "another line in a rational": (changed("atoms", 0, "rate", to="1/2\n"), "rate"),
+        "more noise than stated": (changed("atoms", 0, "rate", to="1/2"), "parameters give"),
+        "another r": (changed("atoms", 0, "r", to=2.1), "parameters give"),
+        "another mean": (changed("central", "mean", to=59.0), "parameters give"),
+        "another eps_central": (changed("central", "eps_central", to=0.06), "parameters give"),
+        "another cost": (changed("cost", "noise_messages", to=1.0), "parameters give"),
+        "another length": (changed("cost", "bits_per_message", to=4), "bits_per_message"),
+        "another error": (changed("error", "rmse", to=1.0), "parameters give"),
+        "another alphabet": (changed("alphabet", to=[1, -1, 2, -2]), "alphabet"),
+        "another order": (changed("alphabet", to=[-1, 1, 2, -2, 3]), "alphabet"),
+        "no atoms": (changed("atoms", to=[]), "atoms"),
+        "atoms in an object": (changed("atoms", to={}), "atoms"),
+        "an atom of one": (changed("atoms", 0, "atom", to=[1]), "atom"),
+        "an atom with 0": (changed("atoms", 0, "atom", to=[-1, 0, 1]), "0"),
+        "an atom with a sum": (changed("atoms", 0, "atom", to=[-1, 2]), "zero-sum"),
+        "an unsorted atom": (changed("atoms", 0, "atom", to=[1, -1]), "sorted"),
+        "an atom of huge numbers": (changed("atoms", 0, "atom", to=[-(2**31), 2**31]), "atom"),
+        "an unknown adjacency": (changed("problem", "adjacency", to="none"), "adjacency"),
+        "settings in settings": (changed("provenance", "settings", to={"a": {}}), "settings"),
+        "a law in format 1": (changed("atoms", 0, "law", to="negative-binomial"), "law"),
+    }
+    return [
+        {"name": name, "content": content, "about": about}
+        for name, (content, about) in cases.items()
+    ]
+
+
+def everything() -> dict[str, Any]:
+    """The content of every file of vectors, by its name."""
+    found: dict[str, Any] = {name: made(name, file) for name, file in files().items()}
+    return {**found, "refusals": {"version": VERSION, "cases": refusals()}}
+
+
+def path_of(name: str) -> Path:
+    return FOLDER / f"{name}.json"
+
+
 if __name__ == "__main__":
-    for name, file in files().items():
-        (FOLDER / f"{name}.json").write_text(json.dumps(made(file)) + "\n")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, content in everything().items():
+        path_of(name).write_text(json.dumps(content) + "\n", encoding="utf-8")

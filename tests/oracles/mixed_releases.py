@@ -1,8 +1,8 @@
 """delta of releases of several small mechanisms, by enumeration: the worst order, and the worst
 change after every outcome.
 
-Counts of the messages +1 and -1 are arrays: inputs are 0 and 1, the only atom is {-1, 1}, and no
-basis is changed.  Arithmetic is in doubles; ``slack`` bounds their errors and the tails.
+The laws of the message counts are those of the reference; its induction over releases is written
+here once more, for mechanisms that differ.
 """
 
 from __future__ import annotations
@@ -10,80 +10,84 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cache
 
 import numpy as np
-from scipy import stats
 
-from accounting import ExactCentral, ExactNoise, Mechanism
+from accounting import Mechanism
 from accounting.base.arrays import FloatArray
+from accounting.base.enclosure import Enclosure
+from accounting.model.change import SUBSTITUTION, Adjacency, directions
+from accounting.reference.definition import Outcomes, View
+from accounting.reference.noise_masses import noise_masses
 
-_TAIL = 1e-14
+_TAIL = 1e-11
+_ROUNDING = 1e-12
+"""Covers the errors of doubles, a few thousand of which are added."""
+_MOST = 1 << 20
+
+Coordinates = list[Outcomes]
+"""The outcomes of every coordinate that a change touches."""
 
 
 @dataclass(frozen=True)
-class Small:
-    """A mechanism, and both laws of each of its two changes."""
+class _Law:
+    """The changes of one mechanism, for each direction, and the mass that is left out."""
 
-    mechanism: Mechanism
-    laws: tuple[tuple[FloatArray, FloatArray], ...]
+    directions: list[list[Coordinates]]
+    lost: float
 
     @staticmethod
-    def of(r: float, p: float, eps_central: float) -> Small:
-        unit = _masses(r, p)
-        central = _masses(1.0, math.exp(-eps_central))
-        both = np.multiply.outer(central, central)
-        law = np.zeros((len(unit) + len(central),) * 2)
-        for n, mass in enumerate(unit):
-            law[n : n + len(central), n : n + len(central)] += mass * both
-        with_one = np.roll(law, 1, axis=0)
-        mechanism = Mechanism(
-            1,
-            {(-1, 1): (ExactNoise(p=Fraction(p), r=Fraction(r)),)},
-            ExactCentral(step=Fraction(eps_central)),
-        )
-        pairs = ((law, with_one), (with_one, law))
-        return Small(mechanism, tuple(_possible(p.ravel(), q.ravel()) for p, q in pairs))
+    def of(mechanism: Mechanism, adjacency: Adjacency) -> _Law:
+        noises = noise_masses(mechanism, _TAIL, 53)
+        masses = [(noise.atom, np.array([float(f.a) for f in noise.masses])) for noise in noises]
+        view = View(mechanism.max_value, masses, most=_MOST)
+        changes = mechanism.changes(adjacency)
+        outcomes = cache(lambda before, after: Outcomes(view.pair(before, after)))
+        listed = [
+            [[outcomes(*both) for both in changes[i].coordinates] for i in group]
+            for group in directions(changes, adjacency)
+        ]
+        lost = mechanism.coordinates(adjacency) * sum(float(noise.lost.b) for noise in noises)
+        return _Law(listed, lost)
 
 
-def delta(parts: Sequence[tuple[Small, int]], eps: float) -> float:
+def delta(
+    parts: Sequence[tuple[Mechanism, int]], eps: float, adjacency: Adjacency = SUBSTITUTION
+) -> Enclosure:
     """Of so many releases of each mechanism."""
-    u = np.array([math.exp(eps)])
-    return float(_worst([small for small, _ in parts], tuple(t for _, t in parts), u)[0])
+    laws = [_Law.of(mechanism, adjacency) for mechanism, _ in parts]
+    times = tuple(count for _, count in parts)
+    x = np.array([math.exp(eps)])
+    found = max(
+        float(_worst(list(changes), times, x)[0])
+        for changes in zip(*(law.directions for law in laws), strict=True)
+    )
+    lost = sum(count * law.lost for count, law in zip(times, laws, strict=True)) + _ROUNDING
+    return Enclosure(max(0.0, found - float(x[0]) * lost), min(1.0, found + lost))
 
 
-def slack(releases: int, eps: float) -> float:
-    """How far ``delta`` may be from the truth."""
-    return releases * (1 + math.exp(eps)) * 8 * _TAIL + 1e-12
-
-
-def _worst(parts: Sequence[Small], left: tuple[int, ...], u: FloatArray) -> FloatArray:
+def _worst(
+    mechanisms: Sequence[list[Coordinates]], left: tuple[int, ...], x: FloatArray
+) -> FloatArray:
+    """At every x = e^eps, for the releases that are left of each mechanism."""
     found = []
-    for i, small in enumerate(parts):
+    for i, changes in enumerate(mechanisms):
         if left[i]:
-            after = tuple(t - (k == i) for k, t in enumerate(left))
-            found += [_after(parts, after, u, p, q) for p, q in small.laws]
+            after = tuple(count - (k == i) for k, count in enumerate(left))
+            found += [_of_change(change, mechanisms, after, x) for change in changes]
     return np.asarray(np.max(found, axis=0))
 
 
-def _after(
-    parts: Sequence[Small], left: tuple[int, ...], u: FloatArray, p: FloatArray, q: FloatArray
+def _of_change(
+    now: Coordinates, mechanisms: Sequence[list[Coordinates]], left: tuple[int, ...], x: FloatArray
 ) -> FloatArray:
-    if not any(left):
-        ratio = q / p
-        order = np.argsort(ratio)
-        sum_p, sum_q = (np.append(0.0, np.cumsum(law[order])) for law in (p, q))
-        with np.errstate(divide="ignore"):
-            count = np.searchsorted(ratio[order], 1 / u)
-        return np.asarray(sum_p[count] - u * sum_q[count])
-    later = np.maximum(np.multiply.outer(u, q / p), 1e-300)
-    return np.asarray(_worst(parts, left, later.ravel()).reshape(later.shape) @ p)
-
-
-def _masses(r: float, p: float) -> FloatArray:
-    count = int(stats.nbinom.isf(_TAIL, r, 1 - p)) + 2
-    return np.asarray(stats.nbinom.pmf(np.arange(count), r, 1 - p))
-
-
-def _possible(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return p[p > 0], q[p > 0]
+    first, others = now[0], now[1:]
+    if not others and not any(left):
+        return np.asarray(first.divergence(x))
+    onward = np.clip(np.multiply.outer(x, first.ratio), 1e-300, 1e300)
+    if others:
+        later = _of_change(others, mechanisms, left, onward.ravel())
+    else:
+        later = _worst(mechanisms, left, onward.ravel())
+    return np.asarray(later.reshape(onward.shape) @ first.p)

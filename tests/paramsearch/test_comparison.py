@@ -132,7 +132,7 @@ def test_an_allowed_error_is_not_exceeded_by_the_paper() -> None:
     for allowed in ({"max_rmse": 12.0}, {"max_error_ratio": 12.0 / central_rmse(Problem(**PLAIN))}):
         for name, row in rows(**allowed).items():
             assert "paper" not in name or row.rmse <= 12 * (1 + 1e-9)
-    with pytest.raises(InvalidParameter, match=r"max error ratio = 1\.0001 is out of reach"):
+    with pytest.raises(InvalidParameter, match=r"max_error_ratio = 1\.0001 is out of reach"):
         other_mechanisms(Request(**PLAIN, max_error_ratio=1.0001))
     with pytest.raises(InvalidParameter, match="at least 2"):
         compare(Request(**{**PLAIN, "n": 1}))

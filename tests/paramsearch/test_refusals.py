@@ -74,7 +74,13 @@ def test_every_odd_value_of_a_parameter_file() -> None:
         (("certificate", "delta_upper"), 2.0, "certificate.delta_upper = 2.0 must be at most 1"),
         (("atoms",), [], "atoms must have at least 1 entry"),
         (("atoms",), {}, "atoms must be a list, not an object"),
-        (("atoms", 0, "p"), "half", "atoms.0.p = 'half' must match the pattern"),
+        (("atoms", 0, "p"), "half", "atoms.0.p = 'half' must be a positive fraction"),
+        (
+            ("atoms", 0, "rate"),
+            "1",
+            "atoms.0.rate = '1' must be a positive fraction of whole numbers",
+        ),
+        (("sha256",), "0", "sha256 = '0' must be the 64 hexadecimal digits of a SHA-256"),
     ],
 )
 def test_a_refusal_names_place_value_rule_and_remedy(

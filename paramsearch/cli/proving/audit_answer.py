@@ -11,6 +11,7 @@ from typing import Any
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.model.change import covers
 from accounting.model.configuration import Proposal
+from accounting.model.mechanism import Atom
 from accounting.model.proof import Proof
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, lacks_central_noise
@@ -27,6 +28,8 @@ _STYLE = {
     "undecided": "bold yellow",
     "rejected": "bold red",
 }
+_SHOWN_ATOMS = 4
+"""Number of atoms without noise that are named."""
 _OF_NOISE = {
     "certified": "by itself it meets the claim; the file is rejected all the same",
     "violated": "by itself it violates the claim",
@@ -122,7 +125,13 @@ class Answer:
             out["satisfied_eps_searched"] = found.searched
             out["delta_limit"] = [limit.lower, limit.upper] if limit else None
             out["weak_noise"] = _weak_noise(weak) if weak else None
+            out["atoms_without_noise"] = [list(atom) for atom in self._without_noise]
         return out
+
+    @property
+    def _without_noise(self) -> list[Atom]:
+        """The atoms that are never sent."""
+        return [atom for atom, parts in self.found.mechanism.atoms.items() if not parts]
 
     def for_people(self) -> Iterator[Fact]:
         """One line after the other."""
@@ -143,10 +152,14 @@ class Answer:
             honest = exactly(found.claim.honest)
             yield (
                 "remedy",
-                f"generate --honest {honest} makes files for which they suffice",
+                f"paramsearch generate with --honest {honest} makes files for which they suffice",
             )
         if found.weak_noise is not None:
             yield "weak noise", _weak_noise_in_words(found.weak_noise)
+        if "violated" in (found.verdict, found.noise_verdict) and self._without_noise:
+            shown = [atom_in_words(atom) for atom in self._without_noise[:_SHOWN_ATOMS]]
+            more = len(self._without_noise) - len(shown)
+            yield "no noise", ", ".join(shown) + (f" and {more:,} more atoms" if more else "")
         if found.confirmed is not None:
             what = "confirmed" if found.confirmed else "it is not confirmed by this proof"
             yield "certificate", what

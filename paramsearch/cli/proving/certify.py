@@ -21,7 +21,12 @@ def certify(
     config: Annotated[Path, typer.Argument(help="A configuration or parameter file, JSON.")],
     output: options.Output = None,
     n: Annotated[
-        int | None, typer.Option(help="Number of users, if not as in the configuration.")
+        int | None,
+        typer.Option(
+            help="Number of users, if not as in the configuration.",
+            parser=options.whole_number,
+            metavar="N",
+        ),
     ] = None,
     eps: Annotated[float | None, typer.Option(help="eps, if not as in the configuration.")] = None,
     delta: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from paramsearch.parameters.parameter_file import ParameterFile
     from paramsearch.parameters.problem_section import ProblemSection
 
+_GAP = 0.01
+"""Relative gap between the bounds, if no other is asked for."""
+_CLOSER_GAP = 1e-4
+"""Relative gap where the usual one leaves the claim undecided: that of an audit."""
 _POINTS = 33
 """Number of points of the plotted profile."""
 _PLOT_GAP = 0.05
@@ -85,7 +89,13 @@ def profile(
     honest: Annotated[
         float | None, typer.Option(help="Fraction of the users assumed to add noise.")
     ] = None,
-    gap: options.Gap = 0.01,
+    gap: Annotated[
+        float | None,
+        typer.Option(
+            help="Relative gap between the bounds. [0.01; 0.0001 if that leaves the claim "
+            "undecided]"
+        ),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the profile delta(eps): FILE.png or FILE.svg.")
     ] = None,
@@ -125,10 +135,13 @@ def profile(
         same_change=same_change,
         adjacency=_stated(document).adjacency if adjacency is None else adjacency,
         honest=honest,
-        gap=gap_width(gap),
+        gap=gap_width(_GAP if gap is None else gap),
     )
     with progress("evaluating all pairs") as say:
         found = asked.profile.delta(at, change=asked.pair, gap=asked.gap, progress=say)
+        if gap is None and found.met and pair is None and asked.verdict(found) == "undecided":
+            asked = replace(asked, gap=_CLOSER_GAP)
+            found = asked.profile.delta(at, gap=asked.gap, progress=say)
     verdict = asked.verdict(found)
     curve = None
     if plot is not None:

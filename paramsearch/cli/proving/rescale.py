@@ -15,7 +15,9 @@ from paramsearch.cli.proving.certify import deliver
 
 def rescale(
     file: Annotated[Path, typer.Argument(help="A parameter file.")],
-    n: Annotated[int, typer.Option(help="The new number of users.")],
+    n: Annotated[
+        int, typer.Option(help="The new number of users.", parser=options.whole_number, metavar="N")
+    ],
     output: options.Output = None,
     tier: options.Tier = "auto",
     as_json: options.FileAsJson = False,

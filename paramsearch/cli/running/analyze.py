@@ -31,7 +31,12 @@ def analyze(
         ),
     ] = None,
     users: Annotated[
-        int | None, typer.Option(help="How many users took part, if not all n of the file.")
+        int | None,
+        typer.Option(
+            help="How many users took part, if not all n of the file.",
+            parser=options.whole_number,
+            metavar="N",
+        ),
     ] = None,
     low: options.Low = None,
     high: options.High = None,

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 def simulate(
     file: options.CertifiedFile,
     users: Annotated[
-        int | None, typer.Option(help="Number of users, by default all n of the file.")
+        int | None,
+        typer.Option(
+            help="Number of users, by default all n of the file.",
+            parser=options.whole_number,
+            metavar="N",
+        ),
     ] = None,
     values: options.SimulatedValues = "uniform",
     runs: Annotated[int, typer.Option(help="Number of runs.")] = 1,

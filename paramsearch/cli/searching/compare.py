@@ -44,6 +44,7 @@ def compare(
         typer.Option(
             help="Compare for vectors of this dimension with at most one non-zero coordinate, by "
             "the error of each coordinate.",
+            parser=options.whole_number,
             metavar="M",
         ),
     ] = 1,

@@ -16,9 +16,19 @@ def generate_sparse(
     n: options.Users,
     eps: options.Eps,
     delta: options.Delta,
-    dimension: Annotated[int, typer.Option(help="Number of coordinates of a vector.", metavar="M")],
+    dimension: Annotated[
+        int,
+        typer.Option(
+            help="Number of coordinates of a vector.", parser=options.whole_number, metavar="M"
+        ),
+    ],
     max_value: Annotated[
-        int, typer.Option(help="The one non-zero value of a vector is at most K.", metavar="K")
+        int,
+        typer.Option(
+            help="The one non-zero value of a vector is at most K.",
+            parser=options.whole_number,
+            metavar="K",
+        ),
     ] = 1,
     central_fraction: options.CentralFraction = None,
     max_rmse: Annotated[

@@ -93,6 +93,7 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
         "error_ratio": found.error_ratio,
         "less_error": [asdict(row) for row in found.others],
         "cheaper": [asdict(row) for row in found.cheaper],
+        "fewer_bits": None if found.fewer_bits is None else asdict(found.fewer_bits),
         "generate": found.command(),
     }
 
@@ -113,6 +114,12 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
         f"{row.noise_messages:,.1f} noise messages in all; {row.messages_per_user:.6g} messages "
         f"and {row.bits_per_user:.6g} bits per user (n = {row.n:,})",
     )
+    if (shorter := found.fewer_bits) is not None:
+        yield (
+            "bits",
+            f"--objective bits costs {shorter.bits_per_user:.6g} bits per user: "
+            f"{shorter.noise_messages:,.1f} noise messages, more but shorter",
+        )
     yield (
         "error",
         f"RMSE {row.rmse:.6g} of the sum, {found.error_ratio:.4g} times the central one at eps = "

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from paramsearch.cli.tables import audit_table
 from paramsearch.filling.worker import AuditJob, run_audit
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile, digest, dumps, from_json
+from paramsearch.parameters.words import atom_in_words
 from paramsearch.tables.index import row_of
 from paramsearch.tables.lookup import shipped_folder
 
@@ -95,6 +97,20 @@ def test_noise_that_is_missing_everywhere_is_said(tmp_path: Path) -> None:
     )
     assert "no eps holds at delta = 1e-06: as eps grows without bound" in done.stdout
     assert "messages that the other input cannot produce" in done.stdout
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_an_atom_that_is_never_sent_is_named(tmp_path: Path, index: int) -> None:
+    atoms = [{**entry, "r": 0.0} if i == index else entry for i, entry in enumerate(SMALL["atoms"])]
+    path = tmp_path / "silent.json"
+    path.write_text(json.dumps({**SMALL, "atoms": atoms}))
+    assert "no noise" not in run("audit", EXAMPLE, "--delta", "1e-9").stdout
+    told = run("audit", path)
+    assert told.returncode == 1
+    named = atom_in_words(tuple(atoms[index]["atom"]))
+    assert re.search(rf"^no noise +{re.escape(named)}$", told.stdout, re.MULTILINE), told.stdout
+    answer = json.loads(run("audit", path, "--verdict-only", "--json").stdout)
+    assert answer["atoms_without_noise"] == [atoms[index]["atom"]]
 
 
 def test_the_search_is_shown_and_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

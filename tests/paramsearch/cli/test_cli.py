@@ -125,7 +125,8 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ((), "certified", 0),
         (("--delta", "1e-8"), "violated", 1),
-        (("--delta", "1.58145e-7"), "undecided", 3),
+        (("--delta", "1.582e-7", "--gap", "0.01"), "undecided", 3),
+        (("--delta", "1.582e-7"), "certified", 0),  # a closer gap decides
         (("--delta", "1.5815e-7", "--gap", "1e-5"), "certified", 0),
         (("--eps", "0.9"), None, 0),  # the file claims nothing at this eps
         (("--eps", "0.9", "--delta", "1e-6"), "violated", 1),

@@ -15,7 +15,9 @@ from places import EXAMPLES
 from program import command, run
 
 from accounting import InvalidParameter
+from paramsearch import Request
 from paramsearch.cli import output
+from paramsearch.cli.app import _commands
 from paramsearch.cli.options import whole_number
 from paramsearch.parameters.signature import create_key
 from paramsearch.tables.lookup import shipped_folder
@@ -63,13 +65,23 @@ def test_a_failure_is_one_json_object_with_its_exit_code(
         ("lookup", *PROBLEM),
         ("audit", EXAMPLE),
         ("profile", EXAMPLE),
+        ("schema",),
+        ("rescale", shipped_folder() / "files" / "1-1-1e-06-0.9.json", "--n", 10),
+        ("randomize", shipped_folder() / "files" / "1-1-1e-06-0.9.json", "--value", 1),
+        ("simulate", shipped_folder() / "files" / "1-1-1e-06-0.9.json"),
+        ("compose", shipped_folder() / "files" / "1-1-1e-06-0.9.json", "--delta", 1e-6),
+        ("audit-table", "--sample", 1),
     ],
 )
-def test_an_answer_is_one_json_object(arguments: tuple[str, ...]) -> None:
+def test_an_answer_is_one_json_object(arguments: tuple[object, ...]) -> None:
     done = run(*arguments, "--json")
     assert done.returncode == 0, done.stderr
-    (line,) = done.stdout.splitlines()
-    assert isinstance(json.loads(line), dict)
+    assert isinstance(json.loads(done.stdout), dict)
+
+
+def test_every_command_knows_json() -> None:
+    for name, found in _commands().items():
+        assert any("--json" in parameter.opts for parameter in found.params), name
 
 
 @pytest.mark.parametrize(("delta", "code"), [("1e-6", 0), ("1e-7", 1)])
@@ -139,6 +151,51 @@ def test_errors_name_the_option_as_it_was_typed() -> None:
     assert done.stderr == "error: --max-value = 0 must be at least 1\n"
     done = run("generate", *PROBLEM[:4], "--delta", "7", *PROBLEM[6:], "-o", "x.json")
     assert "--delta = 7.0" in done.stderr
+    two = ("--max-rmse", "9", "--max-error-ratio", "2")
+    for name in ("generate", "lookup"):
+        done = run(name, *PROBLEM, *two, *(["-o", "x.json"] if name == "generate" else []))
+        assert done.stderr.startswith("error: give one of ")
+        assert "--max-rmse and --max-error-ratio" in done.stderr
+    done = run("generate-real", *PROBLEM[:6], "-o", "x.json")
+    assert done.stderr == "error: give one of --zeta, --max-rmse and --max-error-ratio\n"
+    with pytest.raises(InvalidParameter, match=r"^max_value = 0 must"):
+        Request(n=1000, eps=1.0, delta=1e-6, max_value=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "option"),
+    [
+        ("certify", (EXAMPLE,), "--n"),
+        ("rescale", (EXAMPLE,), "--n"),
+        ("simulate", (EXAMPLE,), "--users"),
+        ("analyze", (EXAMPLE,), "--users"),
+        ("generate-sparse", PROBLEM[:6], "--dimension"),
+        ("generate-sparse", (*PROBLEM[:6], "--dimension", "3"), "--max-value"),
+        ("compare", PROBLEM, "--dimension"),
+    ],
+)
+def test_numbers_of_people_and_of_coordinates_are_as_people_write_them(
+    name: str, words: tuple[str, ...], option: str
+) -> None:
+    context = _commands()[name].make_context(name, [*words, option, "2e6"])
+    assert context.params[option.lstrip("-").replace("-", "_")] == 2_000_000
+
+
+def test_an_option_in_the_place_of_a_number_of_a_file_is_named(tmp_path: Path) -> None:
+    done = run("audit", EXAMPLE, "--honest", "2")
+    assert done.stderr == "error: --honest = 2.0 must be greater than 0 and at most 1\n"
+    assert run("audit", EXAMPLE, "--tier=x").stderr.startswith("error: --tier = 'x'; known: ")
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(Path(EXAMPLE).read_text().replace('"eps": 1', '"eps": -1'))
+    assert run("audit", wrong, "--eps", "1").stderr.startswith(f"error: {wrong}: eps = -1")
+
+
+@pytest.mark.parametrize("words", [("randomize", "--value", "1"), ("simulate",), ("analyze",)])
+def test_a_configuration_is_not_deployed_and_the_remedy_is_named(words: tuple[str, ...]) -> None:
+    done = run(words[0], EXAMPLE, *words[1:])
+    assert done.returncode == 2
+    assert "it is no parameter file" in done.stderr
+    assert "`paramsearch certify` makes one of it" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [("-h",), ("audit", "-h")])

@@ -75,8 +75,8 @@ def test_the_command_of_a_lookup_is_accepted(numbers: dict[str, Any], error: Any
     [
         ({"delta": 1e-40}, "delta = 1e-40 must be at least"),
         ({"eps": 200.0, "max_value": 10**6}, "eps = 200 must be at most"),
-        ({"max_rmse": 1.0}, "max rmse = 1 is out of reach"),
-        ({"max_error_ratio": 1.0001}, r"max error ratio = 1\.0001 is out of reach"),
+        ({"max_rmse": 1.0}, "max_rmse = 1 is out of reach"),
+        ({"max_error_ratio": 1.0001}, r"max_error_ratio = 1\.0001 is out of reach"),
     ],
 )
 def test_a_lookup_says_why_no_search_helps(numbers: dict[str, Any], cause: str) -> None:
@@ -95,6 +95,24 @@ def test_the_errors_that_a_lookup_mentions_give_the_files_that_it_means() -> Non
     for error, messages in others:
         found = table.lookup(Query(**asked, max_rmse=float(error)))
         assert f"{found.row.noise_messages:,.1f}" == messages
+
+
+@pytest.mark.parametrize("max_value", [7, 10, 15, 30])
+def test_a_lookup_for_messages_says_where_bits_cost_less(max_value: int) -> None:
+    """At 7 and 15 a power of two of symbols is just enough, and the fewest messages need more."""
+    table = Table.open()
+    numbers: dict[str, Any] = {"n": 10**6, "eps": 1.0, "delta": 1e-6, "max_value": max_value}
+    found = table.lookup(Query(**numbers))
+    shortest = table.lookup(Query(**numbers, objective="bits"))
+    assert shortest.fewer_bits is None
+    if max_value in {7, 15}:
+        assert found.fewer_bits == shortest.row
+        assert shortest.row.bits_per_user < found.row.bits_per_user - 0.9
+    else:
+        assert found.fewer_bits is None
+        assert shortest.row.bits_per_user == found.row.bits_per_user
+    said = run("lookup", *(f"--{key.replace('_', '-')}={numbers[key]}" for key in numbers)).stdout
+    assert ("--objective bits costs" in said) == (found.fewer_bits is not None)
 
 
 @settings(deadline=None)

@@ -281,8 +281,10 @@ def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
             assert re.search(word, " ".join(text.split())), word
     assert "--value -" in section
     batch = seeded(file()).batch([3] * 50)
-    assert [file().alphabet[symbol] for symbol in batch.symbols[:50]] == [3] * 50
-    assert "True values come first" in (Randomizer.batch.__doc__ or "")
+    sent = [file().alphabet[symbol] for symbol in batch.symbols]
+    assert sent.count(3) >= 50
+    assert sent[:50] != [3] * 50  # the true values do not come first
+    assert "shuffled together" in (Randomizer.batch.__doc__ or "")
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0, 3.0])

@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deploy_vectors import VERSION, everything, path_of, randomized
 from deployed import SUM, file, seeded
 from hypothesis import given
 from hypothesis import strategies as st
-from places import ORACLES
 from sampler_laws import ALARM, chi_square, law
 from scipy import stats
 
 from accounting import InvalidConfiguration, InvalidParameter
+from accounting.base.errors import AccountingError
+from accounting.base.strict_json import parse
 from accounting.model.configuration import Proposal
 from paramsearch import uncertified
 from paramsearch.deploy import (
@@ -260,17 +262,20 @@ def test_the_width_is_the_files() -> None:
         list(Codec.of(file()).unpack(b"\0", 100))
 
 
-@pytest.mark.parametrize("name", ["integers", "vectors"])
+@pytest.mark.parametrize("name", ["integers", "vectors", "reals"])
 def test_the_published_vectors(name: str) -> None:
     """Bits to messages, symbols to bytes, messages to sums: as other languages have to do it."""
-    data = json.loads((ORACLES / "vectors" / f"{name}.json").read_text())
+    data = json.loads(path_of(name).read_text())
+    assert data["version"] == VERSION
     made = from_json(data["file"], source=name)
     for case in data["randomizer"]:
         tape = Tape(case["bits"])
-        value = tuple(case["value"]) if isinstance(case["value"], list) else case["value"]
-        assert Randomizer(made, tape, not_private=True)(value) == case["symbols"]
+        assert randomized(name, made, tape, case["value"]) == case["symbols"]
         assert tape.read == len(case["bits"])
     assert max(len(case["symbols"]) for case in data["randomizer"]) > 20
+    for value in data["refused"]:
+        with pytest.raises(InvalidParameter):
+            randomized(name, made, Tape(""), value)
     codec = Codec.of(made)
     for case in data["encoder"]:
         assert codec.pack(case["symbols"]).hex() == case["packed"]
@@ -279,3 +284,42 @@ def test_the_published_vectors(name: str) -> None:
         analyzer.add(case["symbols"])
         assert analyzer.sums.tolist() == case["sums"]
         assert analyzer.rejected == case["rejected"]
+
+
+REFUSALS = json.loads(path_of("refusals").read_text())["cases"]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case["name"])
+def test_the_published_refusals(case: dict[str, str]) -> None:
+    with pytest.raises(AccountingError) as caught:
+        Randomizer(from_json(parse(case["content"], source="the file"), source="the file"))
+    assert case["about"] in str(caught.value)
+
+
+def test_the_vectors_of_a_version_stay_as_they_are() -> None:
+    """Whoever passed them still does: the program makes the same ones, apart from the certificate's
+    versions and the hash over them."""
+    for name, content in everything().items():
+        published = json.loads(path_of(name).read_text())
+        if name != "refusals":
+            for key in ("randomizer", "refused", "encoder", "analyzer", "version"):
+                assert published[key] == json.loads(json.dumps(content[key]))
+
+
+def test_the_messages_of_a_call_are_in_a_random_order() -> None:
+    """The true value, which no noise has here, is as often in one place as in another."""
+    source = SeededBits("order")
+    randomizer = Randomizer(file(n=2), source, not_private=True)
+    places = []
+    while len(places) < 2000:
+        values = [randomizer.codec.message(symbol)[1] for symbol in randomizer(3)]
+        if len(values) == 3 and values.count(3) == 1:
+            places.append(values.index(3))
+    assert chi_square(np.array(places), lambda k: (k + 1) / 3) > ALARM
+
+
+def test_a_batch_does_not_list_the_true_values_first() -> None:
+    batch = seeded(file(), 5).batch([3] * 25 + [0] * 25)
+    first = Codec.of(file()).symbol((0, 3))
+    assert set(batch.symbols[:25].tolist()) != {first}
+    assert batch.users[:25].tolist() != sorted(batch.users[:25].tolist())

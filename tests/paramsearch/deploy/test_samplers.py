@@ -1,7 +1,7 @@
 """The exact samplers: by enumeration of all bit strings, as fractions, and by chi-square.
 
 Every statistical test has a fixed seed and fails with probability 1e-6 if the law is right; there
-are fewer than 40 of them, so a false alarm has a probability below 4e-5.
+are fewer than 50 of them, so a false alarm has a probability below 5e-5.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import permutations
 
 import mpmath as mp
 import numpy as np
@@ -23,9 +24,11 @@ from paramsearch.deploy.exact_events import (
     ComputedProbability,
     RationalProbability,
     bernoulli,
+    random_order,
+    shuffle,
     uniform,
 )
-from paramsearch.deploy.samplers import Choice, Logarithmic, Poisson
+from paramsearch.deploy.samplers import Burst, Choice, Geometric, Logarithmic, Poisson
 
 
 @given(st.fractions(0, 1, max_denominator=300))
@@ -63,6 +66,49 @@ def test_uniform(count: int) -> None:
         assert mass <= Fraction(1, count) <= mass + short
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_a_shuffle_makes_every_order_equally_likely(count: int) -> None:
+    orders = list(permutations(range(count)))
+
+    def draw(source: BitSource) -> int:
+        items = list(range(count))
+        shuffle(source, items)
+        return orders.index(tuple(items))
+
+    found, short = law(draw, 16)
+    for i in range(len(orders)):
+        assert found[i] <= Fraction(1, len(orders)) <= found[i] + short
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000])
+def test_a_random_order_of_many(count: int) -> None:
+    first, second = (random_order(SeededBits(seed), count) for seed in (1, 2))
+    assert sorted(first) == sorted(second) == list(range(count))
+    assert count < 2 or first.tolist() != second.tolist()
+
+
+def test_the_place_of_an_item_in_a_random_order_is_uniform() -> None:
+    source = SeededBits("places")
+    places = np.array([int(np.argmin(random_order(source, 5))) for _ in range(5000)])
+    assert chi_square(places, lambda k: (k + 1) / 5) > ALARM
+
+
+def test_equal_keys_are_drawn_again() -> None:
+    class TwoTies:
+        """Zeros at first: all keys are equal."""
+
+        def __init__(self) -> None:
+            self.calls, self.rest = 0, SeededBits(1)
+
+        def bits(self, count: int) -> int:
+            self.calls += 1
+            return 0 if self.calls <= 2 else self.rest.bits(count)
+
+    source = TwoTies()
+    assert sorted(random_order(source, 3)) == [0, 1, 2]
+    assert source.calls == 3
+
+
 def test_choice_by_weights() -> None:
     weights = [Fraction(1, 3), Fraction(2, 7), Fraction(5), Fraction(1, 11)]
     choice = Choice(weights)
@@ -88,6 +134,27 @@ def test_no_rate_no_events_and_no_bits() -> None:
     assert Poisson(Fraction(0)).draw(Tape("")) == 0
 
 
+@pytest.mark.parametrize("m", [0, 1, 2, 3])
+@pytest.mark.parametrize("p", [Fraction(1, 100), Fraction(1, 3), Fraction(1, 2), Fraction(7, 8)])
+def test_geometric_and_burst_by_enumeration(p: Fraction, m: int) -> None:
+    """m geometric numbers sum to k with probability C(k + m - 1, k) (1 - p)^m p^k; m = 0 stands for
+    one geometric number by itself."""
+    sampler = Burst(p, m) if m else Geometric(p)
+    least, parts = (1, m) if m else (0, 1)
+    found, short = law(sampler.draw, 15)
+    for k in range(6):
+        truth = math.comb(k + parts - 1, k) * (1 - p) ** parts * p**k
+        assert found[least + k] <= truth <= found[least + k] + short
+    assert min(found) == least
+
+
+@pytest.mark.parametrize(("p", "m"), [(0.4, 1), (0.97, 4), (0.9999, 2), (0.8, 64)])
+def test_bursts_have_their_law(p: float, m: int) -> None:
+    sampler, source = Burst(Fraction(p), m), SeededBits(f"burst {p} {m}")
+    drawn = np.array([sampler.draw(source) for _ in range(3000)])
+    assert chi_square(drawn - 1, lambda k: stats.nbinom.cdf(k, m, 1 - p)) > ALARM
+
+
 @pytest.mark.parametrize("p", [Fraction(1, 100), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10)])
 def test_logarithmic_by_enumeration(p: Fraction) -> None:
     found, short = law(Logarithmic(p).draw, 15)
@@ -106,7 +173,8 @@ def test_logarithmic_by_enumeration(p: Fraction) -> None:
 def test_what_logarithmic_takes_is_proportional_to_its_law(p: Fraction) -> None:
     """Block, digits and acceptance multiplied as fractions: p^k / k up to one factor."""
     sampler = Logarithmic(p)
-    assert sampler._exact
+    geometric = sampler._geometric
+    assert geometric._exact
 
     def value(real: object) -> Fraction:
         assert isinstance(real, RationalProbability)
@@ -125,10 +193,10 @@ def test_what_logarithmic_takes_is_proportional_to_its_law(p: Fraction) -> None:
             mass *= value(sampler._stops[block])
         rest = k - (1 << block)
         for i in range(block):
-            digit = value(sampler._digits[i])
+            digit = value(geometric._digits[i])
             mass *= digit if rest >> i & 1 else 1 - digit
         if block == last:
-            again = value(sampler._again)
+            again = value(geometric._again)
             mass *= again ** (rest >> block) * (1 - again)
         mass *= Fraction(1 << block, k)
         ratios.add(mass / (p**k / k))
@@ -140,7 +208,8 @@ def test_what_logarithmic_takes_is_proportional_to_its_law(p: Fraction) -> None:
 def test_computed_probabilities_against_mpmath(p: Fraction) -> None:
     """Where fractions would be too long, each floor with 64 bits is that of 400 digits."""
     sampler = Logarithmic(p)
-    assert not sampler._exact
+    geometric = sampler._geometric
+    assert not geometric._exact
     with mp.workdps(400):
         share = mp.mpf(p.numerator) / p.denominator
 
@@ -156,15 +225,15 @@ def test_computed_probabilities_against_mpmath(p: Fraction) -> None:
         weights = [weight(j) for j in range(sampler.last + 1)]
         for i in range(sampler.last):
             power = share ** (1 << i)
-            assert sampler._digits[i].low == floor(power / (1 + power))
+            assert geometric._digits[i].low == floor(power / (1 + power))
             assert sampler._stops[i].low == floor(weights[i] / mp.fsum(weights[i:]))
-        assert sampler._again.low == floor(share ** (1 << sampler.last))
+        assert geometric._again.low == floor(share ** (1 << sampler.last))
 
 
 def test_a_digit_that_is_a_dyadic_number() -> None:
     """p = a / b with a + b a power of 2, too long to be written down as fractions."""
     sampler = Logarithmic(Fraction(65503, 65569))
-    assert not sampler._exact
+    assert not sampler._geometric._exact
     found = [sampler.draw(SeededBits(seed)) for seed in range(200)]
     assert min(found) == 1
     assert max(found) > 50

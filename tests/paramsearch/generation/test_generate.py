@@ -250,7 +250,7 @@ def test_the_rounding_meets_its_error() -> None:
         RealTarget.of(
             Problem(n=10**9, eps=1.0, delta=1e-6, max_value=1), zeta=0.01, max_rmse=None
         ).coarsest()
-    with pytest.raises(InvalidParameter, match="one of zeta, max rmse and max error ratio"):
+    with pytest.raises(InvalidParameter, match="one of zeta, max_rmse and max_error_ratio"):
         RealTarget.of(Problem(n=10, eps=1.0, delta=1e-6, max_value=1), zeta=None, max_rmse=None)
 
 

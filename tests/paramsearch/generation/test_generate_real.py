@@ -98,7 +98,12 @@ def test_a_request_refuses_at_once_what_cannot_be(wrong: dict[str, float]) -> No
 
 def test_what_cannot_be_resumed() -> None:
     request = RealRequest(n=50, eps=1.0, delta=1e-6, zeta=0.4, tries=1)
-    file = generate_real(request).file
+    made = generate_real(request)
+    file = made.file
+    error = real_error(file)
+    assert error is not None
+    assert f"RMSE {file.error.rmse:.6g} in steps of the rounding" in repr(file)
+    assert repr(made).endswith(f"RMSE at most {error.total:.6g} of the sum of the values>")
     with pytest.raises(InvalidParameter, match="values in"):
         generate_real(replace(request, low=-1.0), resume=file)
     settings = {**file.provenance.settings}
