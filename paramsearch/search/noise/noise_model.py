@@ -37,6 +37,9 @@ _ALL_PAIRS_UNTIL = 240
 changes as there are then."""
 _TYPICAL_R = 15.0
 """r of the first guess."""
+_ENOUGH_BURSTS, _LEAST_BEYOND = 1.02, 0.1
+"""Expected number of bursts in units of log(1 / delta), and the least share of an atom's copies
+beyond the first of every burst; rules of thumb."""
 _MEAN_PER_SHIFT = 30.0
 """Mean of the first guess, per unit of shift / slack."""
 _SMALLEST_MEAN = 40.0
@@ -220,6 +223,18 @@ class NoiseModel:
     def per_atom(self, x: FloatArray) -> FloatArray:
         """(log mean, log r) of each atom."""
         return x[:, self.laws]
+
+    def with_enough_bursts(self, x: FloatArray) -> FloatArray:
+        """The same noise where it may suffice: delta is no smaller than the probability that an
+        atom has no burst at all, however large bursts are, so r is raised for a few more than
+        log(1 / delta) of them.  Negative binomials stay as they are."""
+        m, problem = self.target.m, self.target.problem
+        if not m:
+            return x
+        least = _ENOUGH_BURSTS * math.log(max(problem.releases / self.target.goal, math.e))
+        mean = np.exp(x[0])
+        rho = least * mean / np.maximum(mean - least, _LEAST_BEYOND * mean)
+        return np.stack([x[0], np.maximum(x[1], np.log(rho * m / (m + 1)))])
 
     def noise_by_value(self, x: FloatArray) -> NoiseByValue:
         log_mean, log_r = self.per_atom(x).tolist()
