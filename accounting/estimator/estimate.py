@@ -15,6 +15,7 @@ the slack, and the grid needs a few hundred points whatever eps and max_value ar
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -151,8 +152,8 @@ class Estimator:
         view_pairs: What is compared, such as ``Protocol(...).view_pairs``.
         eps: The eps of the estimates.
         delta: The value of interest: grids are made for pairs near it.
-        m: 0 for negative binomials; otherwise the noises are the bursts of ``Burst.from_mean`` with
-            this m.
+        m: None for negative binomials; otherwise the noises are the bursts of ``Burst.from_mean``,
+            with these m.
 
     Raises:
         TooLarge: If eps leaves nothing to the atoms.
@@ -167,7 +168,9 @@ class Estimator:
     True
     """
 
-    def __init__(self, view_pairs: ViewPairs, *, eps: float, delta: float, m: int = 0) -> None:
+    def __init__(
+        self, view_pairs: ViewPairs, *, eps: float, delta: float, m: IntArray | None = None
+    ) -> None:
         assert view_pairs.central is not None
         self.view_pairs, self.eps, self.delta, self.m = view_pairs, eps, delta, m
         self.central = view_pairs.central
@@ -181,6 +184,12 @@ class Estimator:
         self.slack = eps - self._central_loss(mix[:, 0], pair)
         if not self.slack.min(initial=math.inf) > 0:
             raise TooLarge(f"eps = {eps:g} leaves nothing to the atoms")
+
+    def with_sizes(self, m: IntArray) -> Estimator:
+        """The same for bursts with other m."""
+        other = copy(self)
+        other.m = m
+        return other
 
     def _central_loss(self, m: IntArray, pair: IntArray) -> FloatArray:
         """About the largest loss of the central noise that matters, per pair; ``m[i]`` is that of a
@@ -237,7 +246,7 @@ class Estimator:
         start = np.concatenate([[0], np.cumsum(outcomes + self.view_pairs.largest_shift + 1)])
         self._check_size(int(start[-1]), central, float(mean.max()))
         table = np.empty((3, start[-1]))
-        if self.m:
+        if self.m is not None:
             burst_tables(mean, r, self.m, start, table)
         else:
             noise_tables(mean, r, start, table)

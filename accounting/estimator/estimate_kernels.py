@@ -14,9 +14,9 @@ ComplexArray = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
 
 @kernel
 def burst_tables(
-    mean: FloatArray, r: FloatArray, m: int, start: IntArray, table: FloatArray
+    mean: FloatArray, r: FloatArray, sizes: IntArray, start: IntArray, table: FloatArray
 ) -> None:
-    """As ``noise_tables`` without a geometric part, for the bursts of ``Burst.from_mean``.
+    """As ``noise_tables``, for the bursts of ``Burst.from_mean`` with m = sizes[i].
 
     With s_j = f / (1 - p x)^j, as generating functions, and b = (1 - p)^m,
 
@@ -24,8 +24,9 @@ def burst_tables(
         d f(z) / d p = rate m (b s_{m+1}(z - 2) - b s_m(z - 1) / (1 - p)).
     """
     big = 2.0**400
-    sums = np.empty(m + 1)
+    sums = np.empty(sizes.max() + 1)
     for i in range(mean.size):
+        m = sizes[i]
         rho = r[i] * (m + 1) / m
         rate = mean[i] * rho / (mean[i] + rho)
         p = mean[i] / (mean[i] + rho * m)

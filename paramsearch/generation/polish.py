@@ -14,6 +14,7 @@ from dataclasses import replace
 from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
 from accounting.protocol import Protocol
 from paramsearch.search.candidate import Candidate
+from paramsearch.search.noise.burst_sizes import with_best_sizes
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.noise.sequence_noise import optimize_sequence_noise
@@ -24,8 +25,6 @@ _ROUGH_GAP = 0.02
 """Relative gap of the bounds that say by how much adaptive sequences exceed fixed ones."""
 _FEW_RELEASES = 3
 """Largest number of releases for which fixed sequences guide the last steps as well."""
-_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
-"""The m of bursts that are tried."""
 _SECONDS = 120.0
 """Time for lowering the bound for arbitrary sequences."""
 
@@ -43,36 +42,11 @@ def polished(best: Candidate, *, deadline: float = math.inf) -> Candidate:
             if time.monotonic() < deadline:
                 best = _with_worst_sequences(best, deadline)
         return _against_any_sequence(best, deadline)
+    solution = best.solution
     if best.model.target.m:
-        best = _with_best_m(best, deadline)
-    return _cheaper(best, best.model, tolerance=1e-5, steps=30, deadline=deadline)
-
-
-def _cheaper(
-    best: Candidate, model: NoiseModel, *, tolerance: float, steps: int, deadline: float
-) -> Candidate:
-    """The candidate, or a cheaper one that a descent from its noise finds for a model."""
-    solution = optimize_noise(
-        model, best.solution.x, tolerance=tolerance, steps=steps, deadline=deadline
-    )
-    return replace(best, solution=solution) if solution.messages < best.solution.messages else best
-
-
-def _with_best_m(best: Candidate, deadline: float) -> Candidate:
-    """Bursts with the m that is cheapest for this family, the same for all atoms."""
-    for several in (
-        [m for m in _SIZES if m > best.model.target.m],
-        [m for m in reversed(_SIZES) if m < best.model.target.m],
-    ):
-        for m in several:
-            if time.monotonic() >= deadline:
-                return best
-            model = replace(best.model, target=replace(best.model.target, m=m))
-            found = _cheaper(best, model, tolerance=1e-4, steps=10, deadline=deadline)
-            if found is best:
-                break
-            best = found
-    return best
+        solution = with_best_sizes(solution, deadline=deadline)
+    last = optimize_noise(solution.model, solution.x, tolerance=1e-5, steps=30, deadline=deadline)
+    return replace(best, solution=last if last.messages < solution.messages else solution)
 
 
 def _with_worst_sequences(best: Candidate, deadline: float) -> Candidate:
@@ -91,7 +65,7 @@ def _with_worst_sequences(best: Candidate, deadline: float) -> Candidate:
         mixed=tuple(protocol.changes[q] for q in kinds),
         share=target.share * min(1.0, max(0.01, problem.delta / reached)),
     )
-    model = NoiseModel(best.model.family, target)
+    model = NoiseModel(best.model.family, target, sizes=best.model.sizes)
     solution = optimize_noise(model, best.solution.x, tolerance=1e-4, steps=30, deadline=deadline)
     return replace(best, solution=solution)
 

@@ -31,7 +31,8 @@ class Target:
             in different releases; if empty, a choice that depends only on max_value.
         share: Share of delta that fixed sequences of changes may use there; adaptive sequences
             reach more.
-        m: The m of noise that comes in bursts; 0 for negative binomials.
+        m: The m of noise that comes in bursts, unless an atom has its own; 0 for negative
+            binomials.
     """
 
     problem: Problem

@@ -58,12 +58,14 @@ class NoiseModel:
             same noise.  By default, every atom has a law of its own.
         pairs: The pairs (j, k) of inputs that are considered, an array of shape (n, 2); by default,
             everything that a user can change.
+        sizes: The m of the bursts of each law; by default, that of the target.
     """
 
     family: Family
     target: Target
     law: IntArray | None = None
     pairs: IntArray | None = None
+    sizes: IntArray | None = None
 
     def watching(self, pairs: IntArray) -> NoiseModel:
         """The same model for these pairs alone."""
@@ -145,7 +147,17 @@ class NoiseModel:
     @cached_property
     def estimator(self) -> Estimator:
         target = self.target
-        return Estimator(self.view_pairs, eps=target.problem.eps, delta=target.goal, m=target.m)
+        return Estimator(
+            self.view_pairs,
+            eps=target.problem.eps,
+            delta=target.goal,
+            m=self.burst_sizes if target.m else None,
+        )
+
+    @cached_property
+    def burst_sizes(self) -> IntArray:
+        """The m of the bursts of each law; 0 for negative binomials."""
+        return np.full(len(self.size), self.target.m) if self.sizes is None else self.sizes
 
     def messages(self, x: FloatArray) -> float:
         """Noise messages of all users in one coordinate."""
@@ -161,7 +173,10 @@ class NoiseModel:
 
     def proposal(self, x: FloatArray) -> Proposal:
         """The noise as doubles, with the claim that it is meant to satisfy."""
-        noises = [self._noise(mean, r) for mean, r in np.exp(x).T.tolist()]
+        noises = [
+            self._noise(mean, r, m)
+            for (mean, r), m in zip(np.exp(x).T.tolist(), self.burst_sizes.tolist(), strict=True)
+        ]
         problem = self.target.problem
         return Proposal(
             max_value=problem.max_value,
@@ -177,9 +192,10 @@ class NoiseModel:
             adjacency=problem.adjacency,
         )
 
-    def _noise(self, mean: float, r: float) -> Law:
-        if self.target.m:
-            return Burst.from_mean(mean=mean, r=r, m=self.target.m)
+    @staticmethod
+    def _noise(mean: float, r: float, m: int) -> Law:
+        if m:
+            return Burst.from_mean(mean=mean, r=r, m=m)
         return NegativeBinomial.from_mean(mean=mean, r=r)
 
     @cached_property
@@ -228,8 +244,8 @@ class NoiseModel:
         """The same noise where it may suffice: delta is no smaller than the probability that an
         atom has no burst at all, however large bursts are, so r is raised for a few more than
         log(1 / delta) of them.  Negative binomials stay as they are."""
-        m, problem = self.target.m, self.target.problem
-        if not m:
+        m, problem = self.burst_sizes, self.target.problem
+        if not self.target.m:
             return x
         least = _ENOUGH_BURSTS * math.log(max(problem.releases / self.target.goal, math.e))
         mean = np.exp(x[0])
