@@ -138,8 +138,8 @@ class Request(Problem):
             )
         if self.noise == "burst" and self.method != "search":
             raise InvalidParameter(
-                f"method = {self.method!r}, the paper's parameters, has negative binomial noise; use "
-                "method = 'search' (--method search) for bursts"
+                f"method = {self.method!r}, the paper's parameters, has negative binomial noise; "
+                "use method = 'search' (--method search) for bursts"
             )
         if self.dimension > 1 and self.method != "search":
             raise InvalidParameter(f"method = {self.method!r} is for integers, not for vectors")

@@ -16,7 +16,6 @@ from accounting.base.progress import Progress, silent
 from accounting.model.change import Change
 from accounting.model.configuration import Configuration
 from accounting.model.mechanism import Atom, Mechanism
-
 from accounting.model.noise import NoiseSum
 from accounting.notary.columns import UNIT
 from accounting.notary.notary import Notary

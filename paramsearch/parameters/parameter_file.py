@@ -2,8 +2,8 @@
 
 Clients deploy exact rationals.  The noise of an atom is compound Poisson over all n users:
 Poisson(rate) events, each a logarithmic(p) count, so one user draws Poisson(rate / n) events; the
-sum is NB(r, p) with r = -rate / log(1 - p).  (Format 5 has another law besides.)  ``r``, ``mean``, ``eps_central``, ``cost`` and
-``error`` follow from the rationals; an audit recomputes them.
+sum is NB(r, p) with r = -rate / log(1 - p).  Format 5 has another law besides.  ``r``, ``mean``,
+``eps_central``, ``cost`` and ``error`` follow from the rationals; an audit recomputes them.
 
 The certificate is about the multiset of the messages of all users.  It holds if nothing else can be
 seen: a shuffler hides where a message comes from, how many messages one user sends, when they are
@@ -78,7 +78,9 @@ from paramsearch.parameters.problem_section import (
     VectorSection,
 )
 from paramsearch.parameters.sections import (
+    BURST,
     LAW_TAGS,
+    NEGATIVE_BINOMIAL,
     AnyAtomNoise,
     BurstNoise,
     CentralNoise,
@@ -147,6 +149,11 @@ class ParameterFile(Summarized, Part):
         """1 for integers."""
         problem = self.problem
         return problem.dimension if isinstance(problem, VectorSection) else 1
+
+    @property
+    def noise(self) -> Literal["negative-binomial", "burst"]:
+        """The law that a client has to know: bursts if any atom has them."""
+        return BURST if self.format == NAMED_LAWS else NEGATIVE_BINOMIAL
 
     @model_validator(mode="after")
     def _format_of_the_problem(self) -> ParameterFile:
