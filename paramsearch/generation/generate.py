@@ -218,6 +218,7 @@ def _similar_file(request: Request, target: Target, progress: Progress) -> Param
             max_value=target.problem.max_value,
             central_fraction=target.eps_central / target.problem.eps * request.changed_coordinates,
             objective=request.objective,
+            noise=request.noise,
         )
     except (InvalidConfiguration, OSError) as error:
         progress(f"without the package's table: {error}")

@@ -18,7 +18,7 @@ from paramsearch.generation.real_values import PaperRounding, RealTarget, Roundi
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.real_range import real_error, stated_range
-from paramsearch.request import Request
+from paramsearch.request import NoiseLaw, Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 
@@ -79,6 +79,7 @@ class RealRequest:
     same_change: bool = False
     honest: float = 1.0
     adjacency: Adjacency = SUBSTITUTION
+    noise: NoiseLaw = "negative-binomial"
     seed: int = 0
     tries: int = DEFAULT_REAL_TRIES
     budget: float = math.inf
@@ -109,6 +110,7 @@ class RealRequest:
             max_error_ratio=self.max_error_ratio,
             low=self.low,
             high=self.high,
+            noise=self.noise,
         )
 
     def rounded(self, max_value: int, eps_central: float | None = None) -> Request:
@@ -130,6 +132,7 @@ class RealRequest:
             adjacency=self.adjacency,
             central_fraction=fraction,
             objective="bits",
+            noise=self.noise,
             seed=self.seed,
             tries=self.tries,
             budget=self.budget,

@@ -78,7 +78,9 @@ from paramsearch.parameters.problem_section import (
     VectorSection,
 )
 from paramsearch.parameters.sections import (
+    BURST,
     LAW_TAGS,
+    NEGATIVE_BINOMIAL,
     AnyAtomNoise,
     BurstNoise,
     CentralNoise,
@@ -147,6 +149,11 @@ class ParameterFile(Summarized, Part):
         """1 for integers."""
         problem = self.problem
         return problem.dimension if isinstance(problem, VectorSection) else 1
+
+    @property
+    def noise(self) -> Literal["negative-binomial", "burst"]:
+        """The law that a client has to know: bursts if any atom has them."""
+        return BURST if self.format == NAMED_LAWS else NEGATIVE_BINOMIAL
 
     @model_validator(mode="after")
     def _format_of_the_problem(self) -> ParameterFile:

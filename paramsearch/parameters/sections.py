@@ -96,7 +96,7 @@ class AtomNoise(Part):
 
 
 class NamedAtomNoise(AtomNoise, title="NegativeBinomialNoise"):
-    """The same in a file that names the law of every atom."""
+    """The noise of an atom in a file that names the law of each, since some come in bursts."""
 
     law: Literal["negative-binomial"]
     """Events with a logarithmic(p) number of copies each."""
