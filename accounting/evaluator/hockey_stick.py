@@ -20,7 +20,7 @@ from accounting.evaluator.build_view_pairs import differences, linear_query_pair
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.family import Atom, Family
-from accounting.model.noise import Law, NoiseSum
+from accounting.model.laws.noise import Law, NoiseSum
 
 Noise = Law | NoiseSum
 LARGEST_SHIFT = 1 << 40

@@ -11,7 +11,7 @@ import numpy as np
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.errors import TooLarge
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import NoiseSum
 
 LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""

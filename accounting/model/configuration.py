@@ -20,7 +20,6 @@ from accounting.base.validation import (
     probability,
     whole,
 )
-from accounting.model.burst import LARGEST_M, Burst
 from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency, dimension_of
 from accounting.model.costs import (
     LARGEST_STEP,
@@ -29,9 +28,10 @@ from accounting.model.costs import (
     discrete_laplace_variance,
 )
 from accounting.model.family import Atom, Family, atom
+from accounting.model.laws.burst import LARGEST_M, Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import BURST, LAWS, NEGATIVE_BINOMIAL, Law, NoiseSum
 from accounting.model.mechanism import ExactBurst, ExactLaw, ExactNoise
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import BURST, LAWS, NEGATIVE_BINOMIAL, Law, NoiseSum
 from accounting.model.proof_types import MOST_PARTS
 
 _MOST_R = 1 << 53

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import positive, real
-from accounting.model.noise import Law
+from accounting.model.laws.noise import Law
 from accounting.model.problem import Problem
 
 PURE_CHANGES = 2

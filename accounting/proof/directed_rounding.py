@@ -10,11 +10,11 @@ from typing import Literal
 
 from accounting.base.balls import above, below, precision
 from accounting.base.errors import TooLarge
-from accounting.model.burst import Burst
 from accounting.model.configuration import Configuration
+from accounting.model.laws.burst import Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import Law
 from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, Mechanism
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import Law
 
 _SMALLEST_P, _BELOW_ONE = sys.float_info.min, math.nextafter(1.0, 0.0)
 

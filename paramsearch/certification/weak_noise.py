@@ -15,8 +15,8 @@ from accounting.base.errors import AccountingError
 from accounting.base.progress import Progress, silent
 from accounting.model.change import Change
 from accounting.model.configuration import Configuration
+from accounting.model.laws.noise import NoiseSum
 from accounting.model.mechanism import Atom, Mechanism
-from accounting.model.noise import NoiseSum
 from accounting.notary.columns import UNIT
 from accounting.notary.notary import Notary
 from accounting.proof.directed_rounding import configuration

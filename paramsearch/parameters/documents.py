@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration
 from accounting.base.validation import AnyPath
-from accounting.model.burst import LARGEST_M
 from accounting.model.configuration import Proposal, blaming
+from accounting.model.laws.burst import LARGEST_M
 from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, ExactNoise
 from paramsearch.parameters.assembly import assemble, consistent
 from paramsearch.parameters.parameter_file import Format, ParameterFile, from_json, refusals

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from accounting.model.burst import LARGEST_M, Burst
 from accounting.model.family import atom
+from accounting.model.laws.burst import LARGEST_M, Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
 from accounting.model.mechanism import ExactBurst, ExactNoise
-from accounting.model.negative_binomial import NegativeBinomial
 from accounting.model.proof_types import MOST_RELEASES
 from paramsearch.parameters.problem_section import Part
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
-from accounting.model.burst import Burst
 from accounting.model.configuration import Proposal
 from accounting.model.costs import discrete_laplace_deviation, noise_messages
+from accounting.model.laws.burst import Burst
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile

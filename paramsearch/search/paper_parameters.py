@@ -24,7 +24,7 @@ from accounting.base.progress import Progress, silent
 from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters
 from accounting.model.family import UNIT, Family, halves
-from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.laws.negative_binomial import NegativeBinomial
 from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
 

@@ -20,13 +20,13 @@ from accounting.evaluator.build_view_pairs import (
     with_moved_pairs,
 )
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.burst import Burst
 from accounting.model.change import SUBSTITUTION, Change, change_count
 from accounting.model.configuration import Configuration, Proposal
 from accounting.model.costs import AtomParameters, central_messages
 from accounting.model.family import UNIT, Family
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import Law, NoiseSum
+from accounting.model.laws.burst import Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import Law, NoiseSum
 from paramsearch.search.noise.change_sequences import Sequences, sequences
 from paramsearch.search.target import Target
 

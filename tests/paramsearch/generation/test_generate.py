@@ -19,7 +19,7 @@ from program import run
 from accounting import InvalidParameter, Protocol
 from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters
-from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.laws.negative_binomial import NegativeBinomial
 from accounting.model.problem import Problem
 from accounting.proof.directed_rounding import configuration
 from paramsearch import Request, audit, generate, load, save, uncertified

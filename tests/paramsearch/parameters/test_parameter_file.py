@@ -22,7 +22,7 @@ from places import EXAMPLES
 from accounting import AccountingError, InvalidConfiguration, InvalidParameter, Violated
 from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters
-from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.laws.negative_binomial import NegativeBinomial
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed_mechanism
 from paramsearch.parameters import parameter_file

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.base.errors import InvalidParameter
-from accounting.model.burst import Burst
-from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.laws.burst import Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
 
 Law = NegativeBinomial | Burst
 """The law of one noise."""
