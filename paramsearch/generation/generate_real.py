@@ -49,6 +49,7 @@ class RealRequest:
         same_change: Whether they are covered only for the same change in every one.
         honest: Fraction of the users whose noise has to suffice.
         adjacency: Which data sets are neighbors; under zero-out an absent value counts as ``low``.
+        noise: The law of the noise on the atoms.
         seed: Seed of the search.
         tries: Number of families to try; determines the result together with ``seed``.
         budget: Number of seconds for the choice of the rounding, the search and the proof.
