@@ -27,7 +27,7 @@ from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Search
-from paramsearch.search.target import USUAL_M, Target
+from paramsearch.search.target import Target, usual_m
 
 _SMALL_PROBLEM = 24
 """Largest max_value at which different eps* are compared."""
@@ -178,8 +178,7 @@ def _generate(
 def _target(request: Request) -> Target:
     """The target of the search; choosing its central noise may take small searches."""
     sizes = request.central_choices(largest_central_of(request))
-    m = USUAL_M if request.noise == "burst" else 0
-    target = Target(request.problem, sizes[0], request.objective, m=m)
+    target = Target(request.problem, sizes[0], request.objective, m=usual_m(request.noise))
     if len(sizes) == 1:
         return target
     small = target.at(min(request.max_value, _SMALL_PROBLEM))

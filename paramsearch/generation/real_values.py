@@ -45,7 +45,7 @@ from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Search
 from paramsearch.search.paper_parameters import theorem
 from paramsearch.search.screened_family import Screened
-from paramsearch.search.target import USUAL_M, Target
+from paramsearch.search.target import Target, usual_m
 
 _LARGEST_SHARE = 0.99
 """Largest share of eps for the central noise."""
@@ -64,9 +64,6 @@ _ROUGH_SIZE, _ROUGH_SECONDS = 48, 1.0
 """The max_value at which stage 1 gives a rough prediction for a larger one, and its time."""
 _GROWTH = 1.06
 """Exponent with which messages grow with max_value, measured from 10 to 5,000.  Rules of thumb."""
-_BURST_SHARE = 0.84
-"""About the messages of bursts over those of negative binomials; 0.76, 0.79 and 0.83 were measured
-at max_value 1, 2 and 5 (eps = 1, delta = 1e-6, eps* = 0.9).  Rule of thumb."""
 
 
 @dataclass(frozen=True)
@@ -210,22 +207,16 @@ class RealTarget:
         """The cost of a rounding according to stage 1, for a family like ``near`` if given;
         ``thorough`` takes as long as stage 1 of a search, and asks stage 2 how far off it is."""
         eps_central = self.eps_central(max_value)
-        m = USUAL_M if self.noise == "burst" else 0
-        target = Target(replace(self.problem, max_value=max_value), eps_central, "bits", m=m)
+        problem = replace(self.problem, max_value=max_value)
+        target = Target(problem, eps_central, "bits", m=usual_m(self.noise))
         found = predicted(target, near, thorough=thorough, budget=budget)
-        share = _stage_2_per_stage_1(found) if thorough else self._stage_1_share
-        messages = share * found.messages
-        return self._rounding(max_value, messages, found.draft)
+        share = _stage_2_per_stage_1(found) if thorough else 1.0
+        return self._rounding(max_value, share * found.messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
         target = Target(self.problem, self.eps_central(max_value), "bits")
         bits = target.price(messages, max_value + 1 + draft.hubs) / self.problem.n
         return Rounding(max_value, self.eps_central(max_value), messages, bits, draft)
-
-    @property
-    def _stage_1_share(self) -> float:
-        """Messages over those that stage 1 predicts, according to the law alone."""
-        return _BURST_SHARE if self.noise == "burst" else 1.0
 
     def paper_max_value(self) -> int:
         """The paper's max_value, ceil(eps/2 sqrt(n / zeta)), for the zeta of this error."""
@@ -255,9 +246,10 @@ class RealTarget:
         """
         least = self.coarsest()
         small = max(2, min(least, _ROUGH_SIZE))  # stage 1 has no program for max_value 1
-        target = Target(replace(self.problem, max_value=small), self.eps_central(least))
+        problem = replace(self.problem, max_value=small)
+        target = Target(problem, self.eps_central(least), m=usual_m(self.noise))
         found = predicted(target, budget=Budget(seconds=_ROUGH_SECONDS))
-        messages = self._stage_1_share * found.messages * (least / small) ** _GROWTH
+        messages = found.messages * (least / small) ** _GROWTH
         return self._rounding(least, messages, FamilyDraft(least, {}))
 
     def choose(self, progress: Progress = silent, budget: Budget | None = None) -> Rounding:
