@@ -233,7 +233,7 @@ def test_signatures(certified: Path, tmp_path: Path) -> None:
 def test_schema_is_printed() -> None:
     done = run("schema")
     assert done.returncode == 0
-    assert json.loads(done.stdout)["$id"] == "urn:correlated-noise-parameters:4"
+    assert json.loads(done.stdout)["$id"] == "urn:correlated-noise-parameters:5"
 
 
 def nested(depth: int) -> bytes:
