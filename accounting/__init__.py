@@ -25,8 +25,9 @@ error are inside.  The proofs are beside the code.
 ``base``        arrays, validation, errors, enclosures, balls, threads, deadlines
 ==============  ==================================================================================
 
-A new noise law goes to ``model`` and needs a table in ``evaluator/noise_tables`` and in
-``notary/tables``; a new baseline is a module in ``baselines``.
+A new noise law is a module in ``model/laws``, an exact twin in ``model/mechanism``, its masses in
+``evaluator/compiled/table_kernels``, ``notary/tables`` and ``reference/noise_masses``, and a kernel
+in ``estimator``; a new baseline is a module in ``baselines``.
 
 Names are imported when they are first used, so importing this package costs next to nothing.
 """

@@ -24,11 +24,13 @@ from accounting.model.family import halves as halves
 from accounting.model.family import hubs as hubs
 from accounting.model.family import ones as ones
 from accounting.model.family import radix as radix
+from accounting.model.laws.burst import Burst as Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial as NegativeBinomial
+from accounting.model.laws.noise import NoiseSum as NoiseSum
+from accounting.model.mechanism import ExactBurst as ExactBurst
 from accounting.model.mechanism import ExactCentral as ExactCentral
 from accounting.model.mechanism import ExactNoise as ExactNoise
 from accounting.model.mechanism import Mechanism as Mechanism
-from accounting.model.negative_binomial import NegativeBinomial as NegativeBinomial
-from accounting.model.noise import NoiseSum as NoiseSum
 from accounting.model.problem import Problem as Problem
 from accounting.model.proof import Proof as Proof
 from accounting.model.question import Question as Question

@@ -44,8 +44,8 @@ from accounting.model.change import (
 from accounting.model.configuration import Configuration
 from accounting.model.delta import Accuracy, Delta
 from accounting.model.family import UNIT
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import NoiseSum
 from accounting.model.proof_types import LARGEST_VALUE
 from accounting.model.question import Question
 

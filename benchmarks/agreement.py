@@ -24,6 +24,7 @@ from pathlib import Path
 
 from accounting import (
     Enclosure,
+    ExactBurst,
     ExactCentral,
     ExactNoise,
     Mechanism,
@@ -32,6 +33,7 @@ from accounting import (
     Undecided,
     prove,
 )
+from accounting.model.mechanism import ExactLaw
 from accounting.model.proof_types import AuditTier
 from paramsearch import load, read
 from paramsearch.certification.audit import mechanism_of
@@ -92,7 +94,7 @@ def noise(
 
 
 def mechanism(
-    rng: random.Random, top: int, parts: Callable[[], tuple[ExactNoise, ...]], dimension: int = 1
+    rng: random.Random, top: int, parts: Callable[[], tuple[ExactLaw, ...]], dimension: int = 1
 ) -> Mechanism:
     atoms = {atom: parts() for atom in ONES[top]}
     central = ExactCentral(step=exact(rng.uniform(0.8, 3)))
@@ -187,6 +189,41 @@ def zero_out(case: Case) -> Case:
     return replace(case, question=replace(case.question, adjacency="zero-out"))
 
 
+def burst(rng: random.Random, m: tuple[int, int] = (1, 6)) -> ExactBurst:
+    return ExactBurst(
+        p=exact(rng.uniform(0.05, 0.5)), rate=exact(rng.uniform(0.2, 4)), m=rng.randint(*m)
+    )
+
+
+def bursts(rng: random.Random, case: Case, *, both: bool = False) -> Case:
+    """The same with bursts in place of the negative binomials; with ``both`` laws, an atom has
+    either or both."""
+    mean = float(next(iter(case.mechanism.atoms.values()))[0].mean().mid())
+
+    def law(old: tuple[ExactLaw, ...]) -> tuple[ExactLaw, ...]:
+        new = burst(rng, (1, 6) if mean > 0.3 else (1, 2))
+        if mean < 0.3:  # many laws in one product: little noise
+            new = replace(new, p=new.p / 5, rate=new.rate / 5)
+        if both:
+            return rng.choice([old, (new,), (*old, new), (new, burst(rng))])
+        return (new,)
+
+    atoms = {atom: law(old) for atom, old in case.mechanism.atoms.items()}
+    return replace(case, mechanism=replace(case.mechanism, atoms=atoms))
+
+
+def odd_bursts(rng: random.Random) -> Case:
+    """Few and large, or many and small, with rationals that are no doubles."""
+
+    def odd() -> tuple[ExactLaw, ...]:
+        large = rng.random() < 0.5
+        p = Fraction(rng.randint(1, 6), 7) if large else Fraction(1, 3 ** rng.randint(2, 20))
+        rate = Fraction(rng.randint(1, 20), 7 if large else 3)
+        return (ExactBurst(p=p, rate=rate, m=rng.choice([1, 2, 3, 8, 20])),)
+
+    return Case(mechanism(rng, 1, odd), question(rng))
+
+
 KINDS: dict[str, Callable[[random.Random], Case]] = {
     "numbers to 1": lambda rng: plain(rng, 1),
     "numbers to 2": lambda rng: plain(rng, 2),
@@ -211,6 +248,24 @@ KINDS: dict[str, Callable[[random.Random], Case]] = {
     "zero-out, vectors": lambda rng: zero_out(vectors(rng, 1)),
     "zero-out, 2 releases": lambda rng: zero_out(releases(rng, 2, 2)),
     "3 releases to 1": lambda rng: releases(rng, 1, 3),
+    "bursts to 1": lambda rng: bursts(rng, plain(rng, 1)),
+    "bursts to 2": lambda rng: bursts(rng, plain(rng, 2)),
+    "bursts to 3": lambda rng: bursts(rng, plain(rng, 3)),
+    "bursts, odd": odd_bursts,
+    "bursts, small eps": lambda rng: bursts(rng, small_eps(rng)),
+    "bursts, large eps": lambda rng: bursts(rng, large_eps(rng)),
+    "bursts, honest fraction": lambda rng: bursts(rng, honest(rng)),
+    "bursts, vectors": lambda rng: bursts(rng, vectors(rng, 1)),
+    "bursts, 2 releases": lambda rng: bursts(rng, releases(rng, 1, 2)),
+    "bursts, same change": lambda rng: bursts(rng, releases(rng, 2, 2, same_change=True)),
+    "bursts, zero-out": lambda rng: zero_out(bursts(rng, plain(rng, 2))),
+    "both laws to 1": lambda rng: bursts(rng, plain(rng, 1), both=True),
+    "both laws to 2": lambda rng: bursts(rng, plain(rng, 2), both=True),
+    "both laws, hub -2": lambda rng: bursts(rng, hub(rng), both=True),
+    "both laws, event rates": lambda rng: bursts(rng, rates(rng), both=True),
+    "both laws, honest fraction": lambda rng: bursts(rng, honest(rng), both=True),
+    "both laws, vectors": lambda rng: bursts(rng, vectors(rng, 1), both=True),
+    "both laws, 2 releases": lambda rng: bursts(rng, releases(rng, 1, 2), both=True),
 }
 
 

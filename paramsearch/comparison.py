@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cache
 from importlib import resources
 
@@ -33,24 +32,25 @@ from accounting.model.problem import Problem
 from paramsearch.generation.generate import generate
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, NoiseLaw, Request
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
 from paramsearch.tables.cell import Cell
 
+OURS, IN_BURSTS = "correlated noise, ours", ", bursts"
+"""The name of the protocol with certified noise, and what is added where that is in bursts."""
+
 
 def certified_noise(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
     """The protocol with the noise of a certified file, which serves any n."""
-    atoms = tuple(
-        AtomParameters(entry.atom, r=entry.r, p=float(Fraction(entry.p))) for entry in file.atoms
-    )
+    atoms = tuple(AtomParameters(entry.atom, entry.rounded()) for entry in file.atoms)
     return CorrelatedNoise(
         problem,
         atoms,
         eps_central=file.central.eps_central,
         bits_per_message=file.cost.bits_per_message,
-        name="correlated noise, ours",
+        name=OURS,
         guarantee="(eps, delta), certified",
     )
 
@@ -81,7 +81,7 @@ def _t_prime(max_value: int) -> FloatArray:
 
 
 def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoise:
-    used = {value for elements, _, _ in proposal.atoms for value in elements}
+    used = {value for elements, _ in proposal.atoms for value in elements}
     used |= set(range(1, problem.max_value + 1))
     # at most the ceil(log2(max_value)) + 1 of the paper, and a coordinate
     bits = bits_per_message(problem.dimension * len(used))
@@ -100,10 +100,15 @@ def _published(problem: Problem, proposal: Proposal, name: str) -> CorrelatedNoi
 
 @cache
 def shipped_file(
-    *, max_value: int, eps: float, delta: float, central_fraction: float
+    *,
+    max_value: int,
+    eps: float,
+    delta: float,
+    central_fraction: float,
+    noise: NoiseLaw = "negative-binomial",
 ) -> ParameterFile | None:
     """The file of a problem in the table that comes with this package; None if there is none."""
-    cell = Cell(max_value, eps, delta, central_fraction)
+    cell = Cell(max_value, eps, delta, central_fraction, noise=noise)
     path = resources.files("paramsearch") / "data" / "files" / f"{cell.name}.json"
     if not path.is_file():
         return None
@@ -200,7 +205,7 @@ def compare(
         made = generate(request, progress=progress)
         file, interrupted = made.file, made.interrupted
     ours = ComparisonRow(
-        mechanism="correlated noise, ours",
+        mechanism=OURS + IN_BURSTS * (request.noise == "burst"),
         adjacency=request.adjacency,
         rmse=file.error.rmse,
         messages_per_user=file.cost.messages_per_user,
@@ -283,5 +288,6 @@ def shipped_for(request: Request) -> ParameterFile | None:
         eps=request.eps,
         delta=request.delta,
         central_fraction=DEFAULT_CENTRAL_FRACTION if fraction is None else fraction,
+        noise=request.noise,
     )
     return None if file is None else for_users(file, request.n)

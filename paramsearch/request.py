@@ -25,6 +25,8 @@ from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES, Tier
 
 Objective = Literal["messages", "bits"]
 """What is minimized: noise messages of all users, or bits of all users."""
+NoiseLaw = Literal["negative-binomial", "burst"]
+"""The law of the noise on the atoms: the paper's, or bursts, which take fewer messages."""
 Method = Literal["search", "dominance", "theorem"]
 """Where parameters come from: a search, the paper's dominance program, or its theorem."""
 
@@ -70,6 +72,7 @@ class Request(Problem):
         max_rmse: Largest root mean square error of the sum, instead of ``central_fraction``.
         max_error_ratio: The same, in units of the error of the central mechanism.
         objective: What to minimize.
+        noise: The law of the noise on the atoms.
         method: Where the parameters come from.
         seed: Seed of the search.
         tries: Number of families to try; determines the result together with ``seed``.
@@ -95,6 +98,7 @@ class Request(Problem):
     max_rmse: float | None = None
     max_error_ratio: float | None = None
     objective: Objective = "messages"
+    noise: NoiseLaw = "negative-binomial"
     method: Method = "search"
     seed: int = 0
     tries: int = DEFAULT_TRIES
@@ -124,12 +128,18 @@ class Request(Problem):
         if not isinstance(self.settings, Mapping):
             raise InvalidParameter(f"settings = {self.settings!r:.60} must be a mapping")
         one_of("objective", self.objective, get_args(Objective))
+        one_of("noise", self.noise, get_args(NoiseLaw))
         one_of("method", self.method, get_args(Method))
         one_of("tier", self.tier, get_args(Tier))
         errors = (self.central_fraction, self.max_rmse, self.max_error_ratio)
         if sum(error is not None for error in errors) > 1:
             raise InvalidParameter(
                 "give one of central_fraction, max_rmse and max_error_ratio, not several"
+            )
+        if self.noise == "burst" and self.method != "search":
+            raise InvalidParameter(
+                f"method = {self.method!r}, the paper's parameters, has negative binomial noise; "
+                "use method = 'search' (--method search) for bursts"
             )
         if self.dimension > 1 and self.method != "search":
             raise InvalidParameter(f"method = {self.method!r} is for integers, not for vectors")

@@ -14,7 +14,7 @@ from accounting.model.costs import AtomParameters, discrete_laplace_variance, no
 
 @dataclass(frozen=True)
 class CorrelatedNoise(ForProblem):
-    """Atoms with r and p of the noise of all honest users, and DLap(eps_central / max_value) in the
+    """Atoms with the noise of all honest users, and DLap(eps_central / max_value) in the
     sum, or in each coordinate.
 
     Every user adds as much as if only the honest ones did.
@@ -51,8 +51,6 @@ class CorrelatedNoise(ForProblem):
     def run(self, values: IntArray, random: np.random.Generator) -> Run:
         success = -math.expm1(-self.step)
         plus, minus = random.geometric(success, 2) - 1
-        counts = [
-            len(elements) * random.negative_binomial(r, 1 - p) for elements, r, p in self.atoms
-        ]
+        counts = [len(elements) * noise.sample(random) for elements, noise in self.atoms if noise]
         sent = int(np.count_nonzero(values)) + int(plus + minus) + int(sum(counts))
         return Run(float(values.sum() + plus - minus), sent)

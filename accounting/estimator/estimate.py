@@ -15,6 +15,7 @@ the slack, and the grid needs a few hundred points whatever eps and max_value ar
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -151,6 +152,8 @@ class Estimator:
         view_pairs: What is compared, such as ``Protocol(...).view_pairs``.
         eps: The eps of the estimates.
         delta: The value of interest: grids are made for pairs near it.
+        m: None for negative binomials; otherwise the noises are the bursts of ``Burst.from_mean``,
+            with these m.
 
     Raises:
         TooLarge: If eps leaves nothing to the atoms.
@@ -165,13 +168,13 @@ class Estimator:
     True
     """
 
-    def __init__(self, view_pairs: ViewPairs, *, eps: float, delta: float) -> None:
+    def __init__(
+        self, view_pairs: ViewPairs, *, eps: float, delta: float, m: IntArray | None = None
+    ) -> None:
         assert view_pairs.central is not None
-        self.view_pairs, self.eps, self.delta = view_pairs, eps, delta
+        self.view_pairs, self.eps, self.delta, self.m = view_pairs, eps, delta, m
         self.central = view_pairs.central
         self.z = math.sqrt(2 * math.log(1 / delta))
-        self.geometric = np.zeros(len(view_pairs.noises))
-        self.geometric[self.central.noise] = math.exp(-2 * self.central.step)
         places = np.flatnonzero(view_pairs.factor >= len(view_pairs.plain))
         pair = np.searchsorted(view_pairs.start, places, side="right") - 1
         self.most_centrals = int(np.bincount(pair, minlength=1).max())
@@ -181,6 +184,12 @@ class Estimator:
         self.slack = eps - self._central_loss(mix[:, 0], pair)
         if not self.slack.min(initial=math.inf) > 0:
             raise TooLarge(f"eps = {eps:g} leaves nothing to the atoms")
+
+    def with_sizes(self, m: IntArray) -> Estimator:
+        """The same for bursts with other m."""
+        other = copy(self)
+        other.m = m
+        return other
 
     def _central_loss(self, m: IntArray, pair: IntArray) -> FloatArray:
         """About the largest loss of the central noise that matters, per pair; ``m[i]`` is that of a
@@ -221,7 +230,7 @@ class Estimator:
         return np.log(positive), slope / positive[:, None, None] if slopes else slope
 
     def _tables(self, parameters: FloatArray) -> _NoiseTables:
-        from accounting.estimator.estimate_kernels import noise_tables
+        from accounting.estimator.estimate_kernels import add_geometric, burst_tables, noise_tables
 
         mean, r = np.exp(parameters)
         variance = mean + mean**2 / r
@@ -237,7 +246,12 @@ class Estimator:
         start = np.concatenate([[0], np.cumsum(outcomes + self.view_pairs.largest_shift + 1)])
         self._check_size(int(start[-1]), central, float(mean.max()))
         table = np.empty((3, start[-1]))
-        noise_tables(mean, r, self.geometric, start, table)
+        if self.m is not None:
+            burst_tables(mean, r, self.m, start, table)
+        else:
+            noise_tables(mean, r, start, table)
+        of_central = slice(start[self.central.noise], start[self.central.noise + 1])
+        add_geometric(math.exp(-2 * self.central.step), table[:, of_central])
         return _NoiseTables(table, start, *_cells(outcomes, np.nan_to_num(np.sqrt(variance))))
 
     def _check_size(self, outcomes: int, central: float, mean: float) -> None:

@@ -13,35 +13,81 @@ ComplexArray = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
 
 
 @kernel
-def noise_tables(
-    mean: FloatArray, r: FloatArray, geometric: FloatArray, start: IntArray, table: FloatArray
+def burst_tables(
+    mean: FloatArray, r: FloatArray, sizes: IntArray, start: IntArray, table: FloatArray
 ) -> None:
-    """Per noise, table[0] = log f(z), table[1:] = d log f(z) / d(log mean, log r), z = 0, 1, ...
+    """As ``noise_tables``, for the bursts of ``Burst.from_mean`` with m = sizes[i].
 
-    f is NB(r, mean), plus an independent geometric(g) where g = geometric[i] > 0.
+    With s_j = f / (1 - p x)^j, as generating functions, and b = (1 - p)^m,
+
+        d f(z) / d rate = b s_m(z - 1) - f(z),
+        d f(z) / d p = rate m (b s_{m+1}(z - 2) - b s_m(z - 1) / (1 - p)).
     """
+    big = 2.0**400
+    sums = np.empty(sizes.max() + 1)
+    for i in range(mean.size):
+        m = sizes[i]
+        rho = r[i] * (m + 1) / m
+        rate = mean[i] * rho / (mean[i] + rho)
+        p = mean[i] / (mean[i] + rho * m)
+        b = (1.0 - p) ** m
+        first, second = rate * b, rate * b * (m - 1) * p
+        sums[:] = 0.0
+        f, log_scale = 1.0, -rate
+        for z in range(start[i + 1] - start[i]):
+            of_rate, of_p = -1.0, 0.0
+            if z:
+                before = sums[m]
+                carried = f
+                for j in range(m + 1):
+                    carried += p * sums[j]
+                    sums[j] = carried
+                f = (first * sums[m] + second * before) / z
+                of_rate = b * sums[m - 1] / f - 1.0
+                of_p = rate * m * b * (before - sums[m - 1] / (1.0 - p)) / f
+                if f > big or f < 1.0 / big:
+                    scale = 1.0 / f
+                    log_scale -= math.log(scale)
+                    f = 1.0
+                    sums *= scale
+            at = start[i] + z
+            of_mean = of_rate * rate * rho / (mean[i] + rho) + of_p * p * (1.0 - p)
+            of_r = of_rate * rate * mean[i] / (mean[i] + rho) - of_p * p * (1.0 - p)
+            table[0, at], table[1, at], table[2, at] = math.log(f) + log_scale, of_mean, of_r
+
+
+@kernel
+def add_geometric(g: float, table: FloatArray) -> None:
+    """Add an independent geometric(g) to the noise of a table.
+
+    f_W(z) = (1 - g) f(z) + g f_W(z - 1), so scores are averages.
+    """
+    log_w, mean_w, r_w = -math.inf, 0.0, 0.0
+    for z in range(table.shape[1]):
+        fresh, kept = math.log1p(-g) + table[0, z], math.log(g) + log_w
+        top = max(fresh, kept)
+        log_w = top + math.log(math.exp(fresh - top) + math.exp(kept - top))
+        new, old = math.exp(fresh - log_w), math.exp(kept - log_w)
+        mean_w, r_w = new * table[1, z] + old * mean_w, new * table[2, z] + old * r_w
+        table[0, z], table[1, z], table[2, z] = log_w, mean_w, r_w
+
+
+@kernel
+def noise_tables(mean: FloatArray, r: FloatArray, start: IntArray, table: FloatArray) -> None:
+    """Per noise, table[0] = log f(z), table[1:] = d log f(z) / d(log mean, log r), z = 0, 1, ...,
+    where f is NB(r, mean)."""
     for i in range(mean.size):
         share = mean[i] / (mean[i] + r[i])
         log_f = -r[i] * math.log1p(mean[i] / r[i])
         harmonic = math.log1p(-share) + 1.0
-        g = geometric[i]
-        log_w, mean_w, r_w = -math.inf, 0.0, 0.0
         for z in range(start[i + 1] - start[i]):
             if z:
                 log_f += math.log(share * (z - 1 + r[i]) / z)
                 harmonic += 1.0 / (r[i] + z - 1)
-            of_mean = (z - mean[i]) * (1.0 - share)
-            of_r = r[i] * (harmonic - (z + r[i]) / (r[i] + mean[i]))
-            if g == 0.0:
-                log_w, mean_w, r_w = log_f, of_mean, of_r
-            else:  # f_W(z) = (1 - g) f(z) + g f_W(z - 1): scores are averages
-                fresh, kept = math.log1p(-g) + log_f, math.log(g) + log_w
-                top = max(fresh, kept)
-                log_w = top + math.log(math.exp(fresh - top) + math.exp(kept - top))
-                new, old = math.exp(fresh - log_w), math.exp(kept - log_w)
-                mean_w, r_w = new * of_mean + old * mean_w, new * of_r + old * r_w
             at = start[i] + z
-            table[0, at], table[1, at], table[2, at] = log_w, mean_w, r_w
+            table[0, at] = log_f
+            table[1, at] = (z - mean[i]) * (1.0 - share)
+            table[2, at] = r[i] * (harmonic - (z + r[i]) / (r[i] + mean[i]))
 
 
 @kernel

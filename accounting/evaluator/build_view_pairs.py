@@ -11,7 +11,7 @@ from accounting.base.arrays import IntArray, distinct
 from accounting.base.errors import TooLarge
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.change import SUBSTITUTION, Adjacency
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import NoiseSum
 
 _MOST_ENTRIES = 1 << 30
 """Largest number of entries that are compared to find all differences."""

@@ -20,10 +20,9 @@ from accounting.evaluator.build_view_pairs import differences, linear_query_pair
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.family import Atom, Family
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import Law, NoiseSum
 
-Noise = NegativeBinomial | NoiseSum
+Noise = Law | NoiseSum
 LARGEST_SHIFT = 1 << 40
 """Largest magnitude of a shift; larger ones might overflow 64-bit integers."""
 
@@ -203,8 +202,10 @@ def composition_bound(
 
 
 def _as_sum(noise: Noise) -> NoiseSum:
-    if not isinstance(noise, (NoiseSum, NegativeBinomial)):
-        raise InvalidParameter(f"{noise!r} is not a noise: give a NegativeBinomial or a NoiseSum")
+    if not isinstance(noise, Noise):
+        raise InvalidParameter(
+            f"{noise!r} is not a noise: give a NegativeBinomial, a Burst or a NoiseSum"
+        )
     return noise if isinstance(noise, NoiseSum) else NoiseSum.of(noise)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.errors import TooLarge
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import NoiseSum
 
 LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""
@@ -74,22 +74,22 @@ class NoiseTables:
     @staticmethod
     def of(noises: Mapping[int, NoiseSum], lengths: Sequence[int]) -> NoiseTables:
         """Masses at 0..n-1 for every noise and its length n (Lemma F1)."""
-        from accounting.evaluator.compiled.table_kernels import nb_sum_masses, normalize_masses
+        from accounting.evaluator.compiled.table_kernels import noise_masses, normalize_masses
 
         parts = [noise.parts for noise in noises.values()]
         n, counts = np.array(lengths), np.array([len(of) for of in parts])
         start, first = (np.concatenate([[0], np.cumsum(of)]) for of in (n, counts))
-        r, p = (
-            np.array([getattr(part, name) for of in parts for part in of]) for name in ("r", "p")
+        every = [part for of in parts for part in of]
+        p, order, weights = (
+            np.array([getattr(part, name) for part in every]) for name in ("p", "order", "weights")
         )
         mass, exponent = np.empty(start[-1]), np.empty(start[-1], np.int64)
-        nb_sum_masses(start, first, r, p, mass, exponent)
+        noise_masses(start, first, p, order, weights, mass, exponent)
         log_mass, largest = np.log(mass), np.empty(len(n))
         normalize_masses(start, mass, exponent, log_mass, largest)
         bounds = [noise.tail_bound(k) for noise, k in zip(noises.values(), lengths, strict=True)]
         tail = np.array(bounds) + n * 2.0**-1021  # masses that underflow are unknown, too
-        p_ulps = np.array([noise.p_ulps for noise in noises.values()])
-        growth = (counts + 4 + p_ulps) * n * UNIT_ROUNDOFF
+        growth = np.array([noise.roundings for noise in noises.values()]) * n * UNIT_ROUNDOFF
         index = np.full(max(noises, default=0) + 1, -1)
         index[list(noises)] = np.arange(len(n))
         sums = [

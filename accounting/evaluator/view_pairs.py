@@ -19,7 +19,7 @@ import numpy as np
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.deadline import check_time
 from accounting.base.threads import in_chunks
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import NoiseSum
 
 
 @dataclass(frozen=True)

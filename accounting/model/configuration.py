@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from accounting.base import strict_json
 from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
-from accounting.base.validation import AnyPath, not_negative, positive, probability, whole
+from accounting.base.validation import (
+    AnyPath,
+    not_negative,
+    one_of,
+    positive,
+    probability,
+    whole,
+)
 from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency, dimension_of
 from accounting.model.costs import (
     LARGEST_STEP,
@@ -21,12 +28,14 @@ from accounting.model.costs import (
     discrete_laplace_variance,
 )
 from accounting.model.family import Atom, Family, atom
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.burst import LARGEST_M, Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import BURST, LAWS, NEGATIVE_BINOMIAL, Law, NoiseSum
+from accounting.model.mechanism import ExactBurst, ExactLaw, ExactNoise
 from accounting.model.proof_types import MOST_PARTS
 
 _MOST_R = 1 << 53
-"""Smallest sum of r that is not merged."""
+"""Smallest sum of r, or of rates, that is not merged."""
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension", "adjacency"}
 
 
@@ -74,7 +83,7 @@ class Configuration:
     @staticmethod
     def of(
         max_value: int,
-        atoms: Iterable[tuple[Iterable[int], NegativeBinomial]],
+        atoms: Iterable[tuple[Iterable[int], Law]],
         *,
         eps_central: float,
         dimension: int = 1,
@@ -102,7 +111,7 @@ class Configuration:
         >>> twice.noise[-1, 1]
         NoiseSum(NB(r=24, p=0.98))
         """
-        parts: dict[Atom, list[NegativeBinomial]] = {}
+        parts: dict[Atom, list[Law]] = {}
         for elements, noise in atoms:
             parts.setdefault(atom(elements), []).append(noise)
         family = Family(max_value, tuple(parts))
@@ -137,18 +146,24 @@ class Configuration:
         return discrete_laplace_variance(self.step)
 
 
-def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
-    """The sum of noises; those with the same p are merged if the sum of their r is a double."""
+def _sum(elements: Atom, listed: list[Law]) -> NoiseSum:
+    """The sum of noises; those of one law with the same p are merged if the sum of their r, or of
+    their rates, is a double."""
     if len(listed) == 1:
         return NoiseSum.of(listed)
-    by_p: dict[float, list[float]] = {}
+    alike: dict[Law, list[float]] = {}
     for noise in listed:
-        by_p.setdefault(noise.p, []).append(noise.r)
-    parts = []
-    for p, rs in by_p.items():
-        exact = sum(map(Fraction, rs), Fraction(0))
+        kind, amount = (
+            (replace(noise, rate=1.0), noise.rate)
+            if isinstance(noise, Burst)
+            else (NegativeBinomial(1.0, noise.p), noise.r)
+        )
+        alike.setdefault(kind, []).append(amount)
+    parts: list[Law] = []
+    for kind, amounts in alike.items():
+        exact = sum(map(Fraction, amounts), Fraction(0))
         merged = exact < _MOST_R and Fraction(float(exact)) == exact
-        parts += [NegativeBinomial(r, p) for r in ([float(exact)] if merged else rs)]
+        parts += [kind.times(amount) for amount in ([float(exact)] if merged else amounts)]
     if len(parts) > MOST_PARTS:
         raise TooLarge(
             f"atom {list(elements)!s:.60} is listed {len(listed):,} times, which makes a sum of "
@@ -156,6 +171,13 @@ def _sum(elements: Atom, listed: list[NegativeBinomial]) -> NoiseSum:
             "that have the same p"
         )
     return NoiseSum.of(parts)
+
+
+def exact_law(noise: Law) -> ExactLaw:
+    """A noise whose parameters are exactly these doubles."""
+    if isinstance(noise, Burst):
+        return ExactBurst(p=Fraction(noise.p), rate=Fraction(noise.rate), m=noise.m)
+    return ExactNoise(p=Fraction(noise.p), r=Fraction(noise.r))
 
 
 def load(path: AnyPath) -> Configuration:
@@ -212,7 +234,7 @@ class Proposal(Summarized):
 
     Args:
         max_value: Inputs are the integers 0..max_value.
-        atoms: Atoms with r and p of their noise, as exact doubles; r = 0 or p = 0 is no noise.
+        atoms: Atoms with their noise, whose parameters are exact doubles, or with none.
         eps_central: The privacy loss that the central noise alone has for a change by max_value.
         eps: The eps of the claimed guarantee, if there is one.
         delta: The delta of the claimed guarantee, if there is one.
@@ -220,7 +242,7 @@ class Proposal(Summarized):
         dimension: More than 1 for vectors with at most one non-zero coordinate.
         adjacency: Which data sets are neighbors under the claimed guarantee.
 
-    >>> atoms = (AtomParameters((-1, 1), r=12.0, p=0.98),)
+    >>> atoms = (AtomParameters((-1, 1), NegativeBinomial(r=12.0, p=0.98)),)
     >>> proposal = Proposal(1, atoms, 0.9, eps=1.0, delta=1e-6, n=1000)
     >>> proposal.configuration().max_value
     1
@@ -293,26 +315,45 @@ class Proposal(Summarized):
         )
 
     def configuration(self) -> Configuration:
-        """The configuration for the evaluators, which need noise on every atom."""
+        """The configuration for the evaluators, which need noise on every atom.
+
+        Raises:
+            InvalidParameter: If an atom has none.
+        """
         atoms = []
-        for elements, r, p in self.atoms:
-            positive(f"r of atom {list(elements)}", r)
-            probability(f"p of atom {list(elements)}", p)
-            atoms.append((elements, NegativeBinomial(r, p)))
+        for elements, noise in self.atoms:
+            if noise is None:
+                raise InvalidParameter(
+                    f"atom {list(elements)!s:.60} has no noise: r or p, or the rate, is 0; each "
+                    "must be greater than 0"
+                )
+            atoms.append((elements, noise))
         return Configuration.of(
             self.max_value, atoms, eps_central=self.eps_central, dimension=self.dimension
         )
 
 
 def _entry(i: int, entry: Any) -> AtomParameters:
-    if not isinstance(entry, dict) or set(entry) != {"atom", "r", "p"}:
-        keys = f"not {', '.join(map(str, entry))!r:.80}" if isinstance(entry, dict) else "an object"
-        raise InvalidConfiguration(f"atoms[{i}] must have exactly the keys atom, r and p, {keys}")
+    if not isinstance(entry, dict):
+        raise InvalidConfiguration(f"atoms[{i}] must be an object with atom, r and p")
+    law = entry.get("law", NEGATIVE_BINOMIAL)
+    one_of(f"atoms[{i}].law", law, LAWS)
+    names = {"rate", "p", "m"} if law == BURST else {"r", "p"}
+    if set(entry) - {"law"} != {"atom", *names}:
+        raise InvalidConfiguration(
+            f"atoms[{i}] must have exactly the keys atom, {', '.join(sorted(names, reverse=True))}"
+            f"{' and law' if law == BURST else ''}, not {', '.join(map(str, entry))!s:.80}"
+        )
     if not isinstance(entry["atom"], list):
         raise InvalidConfiguration(f"atoms[{i}].atom = {entry['atom']!r:.80} must be a list")
     elements = atom(entry["atom"])
-    r = not_negative(f"r of atom {entry['atom']}", entry["r"])
-    p = not_negative(f"p of atom {entry['atom']}", entry["p"])
+    of_atom = f"of atom {entry['atom']}"
+    p = not_negative(f"p {of_atom}", entry["p"])
     if p >= 1:
-        raise InvalidParameter(f"p of atom {entry['atom']} = {p} must be less than 1")
-    return AtomParameters(elements, r, p)
+        raise InvalidParameter(f"p {of_atom} = {p} must be less than 1")
+    if law == BURST:
+        rate = not_negative(f"rate {of_atom}", entry["rate"])
+        m = whole(f"m {of_atom}", entry["m"], least=1, most=LARGEST_M)
+        return AtomParameters(elements, Burst(rate, p, m) if rate and p else None)
+    r = not_negative(f"r {of_atom}", entry["r"])
+    return AtomParameters(elements, NegativeBinomial(r, p) if r and p else None)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import positive, real
+from accounting.model.laws.noise import Law
 from accounting.model.problem import Problem
 
 PURE_CHANGES = 2
@@ -32,11 +33,10 @@ _ALLOWED_SHARE = 0.99
 
 
 class AtomParameters(NamedTuple):
-    """An atom, and the negative binomial NB(r, p) of the noise of all users on it."""
+    """An atom, and the noise of all users on it, None if there is none."""
 
     elements: tuple[int, ...]
-    r: float
-    p: float
+    noise: Law | None
 
 
 def central_messages(step: float) -> float:
@@ -46,7 +46,7 @@ def central_messages(step: float) -> float:
 
 def noise_messages(step: float, atoms: Iterable[AtomParameters]) -> float:
     """Expected noise messages of all users: those of the central noise, and |s| E[D^s] per atom."""
-    of_atoms = math.fsum(len(elements) * r * p / (1 - p) for elements, r, p in atoms)
+    of_atoms = math.fsum(len(elements) * noise.mean for elements, noise in atoms if noise)
     return central_messages(step) + of_atoms
 
 

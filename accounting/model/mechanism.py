@@ -1,15 +1,16 @@
 """What proofs are about: a mechanism all of whose parameters are exact numbers.
 
 A negative binomial is given by p and either r or its event rate lambda: as a compound Poisson law,
-it is the sum of Poisson(lambda) many logarithmic(p) counts, with r = -lambda / log(1 - p).
+it is the sum of Poisson(lambda) many logarithmic(p) counts, with r = -lambda / log(1 - p).  Bursts
+are Poisson(rate) many, each of 1 + NB(m, p) copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accounting.base.balls import ball, precision
 from accounting.base.errors import TooLarge
@@ -52,9 +53,28 @@ class ExactNoise:
         assert self.r is not None
         return ball(self.r)
 
+    def event_rate(self) -> arb:
+        """Expected number of events, -r log(1 - p)."""
+        if self.rate is not None:
+            return ball(self.rate)
+        return -self.shape() * (1 - ball(self.p)).log()
+
+    def with_rate(self, rate: Fraction) -> ExactNoise:
+        """The law with the same p and this event rate."""
+        return ExactNoise(p=self.p, rate=rate)
+
+    def mean(self) -> arb:
+        """Expected number of copies."""
+        return self.shape() * ball(self.p) / (1 - ball(self.p))
+
+    @property
+    def kind(self) -> Hashable:
+        """Noises of the same kind add up to one."""
+        return self.p, self.rate is None
+
     def plus(self, other: ExactNoise) -> ExactNoise:
-        """The sum of this noise and an independent one; p, and how r is given, must agree."""
-        assert self.p == other.p
+        """The sum of this noise and an independent one of the same kind."""
+        assert self.kind == other.kind
         if self.rate is not None and other.rate is not None:
             return replace(self, rate=self.rate + other.rate)
         assert self.r is not None
@@ -67,18 +87,66 @@ class ExactNoise:
         return replace(self, rate=rate, r=None if self.r is None else self.r * fraction)
 
 
-def noises(listed: Iterable[tuple[Atom, ExactNoise | None]]) -> dict[Atom, tuple[ExactNoise, ...]]:
+@dataclass(frozen=True)
+class ExactBurst:
+    """Poisson(rate) many bursts, each of 1 + NB(m, p) copies.
+
+    Args:
+        p: The parameter p of the sizes, between 0 and 1.
+        rate: Expected number of bursts.
+        m: The parameter m of the sizes, a whole number, at least 1.
+
+    >>> ExactBurst(p=Fraction(1, 2), rate=Fraction(30), m=3).mean()
+    120.000000000000
+    """
+
+    p: Fraction
+    rate: Fraction
+    m: int
+
+    def event_rate(self) -> arb:
+        """Expected number of bursts."""
+        return ball(self.rate)
+
+    def with_rate(self, rate: Fraction) -> ExactBurst:
+        """Bursts of the same sizes with this rate."""
+        return replace(self, rate=rate)
+
+    def mean(self) -> arb:
+        """Expected number of copies."""
+        return ball(self.rate * (1 + self.m * self.p / (1 - self.p)))
+
+    @property
+    def kind(self) -> Hashable:
+        """Bursts of the same kind add up to bursts."""
+        return self.p, self.m, "burst"
+
+    def plus(self, other: ExactBurst) -> ExactBurst:
+        """The sum of this noise and an independent one of the same kind."""
+        assert self.kind == other.kind
+        return replace(self, rate=self.rate + other.rate)
+
+    def thinned(self, fraction: Fraction) -> ExactBurst:
+        """The noise of this fraction of the users, which multiplies the rate."""
+        return replace(self, rate=self.rate * fraction)
+
+
+ExactLaw = ExactNoise | ExactBurst
+"""The noise of an atom, or a part of it."""
+
+
+def noises(listed: Iterable[tuple[Atom, ExactLaw | None]]) -> dict[Atom, tuple[ExactLaw, ...]]:
     """The noise of every atom; None means no noise.
 
-    An atom that is listed more than once carries the sum of the listed noises; those with the same
-    p are merged into one negative binomial, whose r or rate is the sum.
+    An atom that is listed more than once carries the sum of the listed noises; those of one law
+    with the same p are merged into one, whose r or rate is the sum.
     """
-    found: dict[Atom, dict[tuple[Fraction, bool], ExactNoise]] = {}
+    found: dict[Atom, dict[Hashable, Any]] = {}
     for atom, noise in listed:
         parts = found.setdefault(atom, {})
         if noise is None:
             continue
-        kind = noise.p, noise.rate is None
+        kind = noise.kind
         parts[kind] = parts[kind].plus(noise) if kind in parts else noise
         if len(parts) > MOST_PARTS:
             raise TooLarge(
@@ -161,7 +229,7 @@ class Mechanism:
     """
 
     max_value: int
-    atoms: Mapping[Atom, tuple[ExactNoise, ...]]
+    atoms: Mapping[Atom, tuple[ExactLaw, ...]]
     central: ExactCentral
     dimension: int = 1
 

@@ -151,8 +151,10 @@ class Runs:
         return points
 
 
-def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monotone: bool) -> Runs:
-    """Cut the outcomes where their loss enters another cell.
+def plan_runs(
+    log_mass: FloatArray, shift: int, h: float, clip: float, *, monotone_from: int
+) -> Runs:
+    """Cut the outcomes where their loss enters another cell, and where it may not be monotone.
 
     The outermost cells are merged, up to a mass of about ``clip`` at either end.
     """
@@ -167,9 +169,10 @@ def plan_runs(log_mass: FloatArray, shift: int, h: float, clip: float, *, monoto
     low = int(cell[order[min(below, len(order) - 1)]])
     high = int(cell[order[max(0, len(order) - 1 - beyond)]]) + 1
     cell = np.clip(cell, low - 1, high)
+    # between two outcomes of a run, neither they nor those they are compared with lie before
+    safe = max(monotone_from, monotone_from - shift) + 1 - first
     cuts = np.ones(len(cell), bool)
-    if monotone:
-        cuts[1:] = cell[1:] != cell[:-1]
+    cuts[safe:] = cell[safe:] != cell[safe - 1 : -1]
     start = first + np.flatnonzero(cuts)
     end = np.append(start[1:] - 1, last)
     return Runs(shift=shift, start=start, end=end, bottom=low, top=high, last=last)
@@ -276,12 +279,13 @@ def grouped(
     plans, count = [], 0
     for a in shifts:
         check_time()
-        plans.append(plan_runs(log_mass, a, step, clip, monotone=table.monotone))
+        start = table.monotone_from(len(log_mass))
+        plans.append(plan_runs(log_mass, a, step, clip, monotone_from=start))
         count += len(plans[-1].start)
         if count > _MOST_RUNS:
             raise TooLarge(
                 f"the noise of an atom has more than {_MOST_RUNS:,} outcomes to look at one by "
-                "one: its parts have different p and r below 1; ask for --tier fast"
+                "one, because it is a sum of noises that is not log-concave; ask for --tier fast"
             )
     at = table.at(np.concatenate([plan.points() for plan in plans]))
     return {plan.shift: group(plan, at, h) for plan in plans}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import starmap
@@ -21,7 +21,7 @@ from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
-from accounting.model.mechanism import Atom, ExactNoise, Mechanism
+from accounting.model.mechanism import Atom, ExactLaw, Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import (
     BALL,
@@ -35,7 +35,7 @@ from accounting.notary.columns import UNIT, Columns, columns, revealed_value
 from accounting.notary.dropouts.thinned import ThinnedCentral
 from accounting.notary.grid import CoordinateShift, Noises, ShiftedChange
 from accounting.notary.refinement import AnySequenceRefinement, Goal, SameChangeRefinement
-from accounting.notary.tables import NoiseTable
+from accounting.notary.tables import NegativeBinomialPart, NoiseTable
 
 _SMALLEST = 1e-280
 """Smallest delta that is resolved: doubles end near 1e-308.  The evaluator has a limit of its own:
@@ -88,7 +88,7 @@ class Notary:
     @cached_property
     def laws(self) -> dict[Atom, Atom]:
         """Per noisy atom, the first one with the same exact noise: it stands for their law."""
-        first: dict[tuple[ExactNoise, ...], Atom] = {}
+        first: dict[tuple[ExactLaw, ...], Atom] = {}
         atoms = self.mechanism.atoms
         return {atom: first.setdefault(atoms[atom], atom) for atom in self._noisy if atom != UNIT}
 
@@ -224,7 +224,7 @@ class Notary:
         return ThinnedCentral(
             share=central.share(),
             loss=central.loss(),
-            unit=_table(parts) if parts else None,
+            unit=NoiseTable.of(parts) if parts else None,
             clip=clip,
             largest_shift=shift + self.mechanism.max_value,
         )
@@ -233,9 +233,9 @@ class Notary:
         """The laws of the noises at the working precision, under the atoms that stand for them; for
         {-1, +1} it is W = M + its noise, or that noise alone if M is coupled."""
         atoms = self.mechanism.atoms
-        out = {atom: _table(atoms[atom]) for atom in dict.fromkeys(self.laws.values())}
-        unit = _table(atoms[UNIT]).parts if atoms.get(UNIT) else ()
-        smaller = (arb(1), (-2 * self.mechanism.central.loss()).exp())
+        out = {atom: NoiseTable.of(atoms[atom]) for atom in dict.fromkeys(self.laws.values())}
+        unit = NoiseTable.of(atoms.get(UNIT, ())).parts
+        smaller = NegativeBinomialPart(arb(1), (-2 * self.mechanism.central.loss()).exp())
         coupled = thinned is not None and thinned.coupled is not None
         out[UNIT] = NoiseTable(unit if coupled else [*unit, smaller])
         return out
@@ -248,7 +248,3 @@ def _method(thinned: ThinnedCentral | None) -> str:
     if thinned.exceeds:
         return BALL
     return BALL_2D if thinned.coupled is None else BALL_COUPLED
-
-
-def _table(parts: Iterable[ExactNoise]) -> NoiseTable:
-    return NoiseTable([(part.shape(), ball(part.p)) for part in parts])

@@ -11,8 +11,12 @@ from typing import Literal
 from accounting.base.balls import above, below, precision
 from accounting.base.errors import TooLarge
 from accounting.model.configuration import Configuration
-from accounting.model.mechanism import ExactCentral, Mechanism
-from accounting.model.negative_binomial import NegativeBinomial
+from accounting.model.laws.burst import Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import Law
+from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, Mechanism
+
+_SMALLEST_P, _BELOW_ONE = sys.float_info.min, math.nextafter(1.0, 0.0)
 
 
 def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Configuration:
@@ -20,14 +24,12 @@ def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Co
 
     The central noise is taken as NB(1, q); its deviation from that is counted elsewhere.
     """
-    round_noise = below if noise == "less" else above
     with precision(128):
-        atoms = []
-        for elements, parts in mechanism.atoms.items():
-            for part in parts:
-                r = round_noise(part.shape()) if part.r is None else _rounded(part.r, noise)
-                p = _rounded(part.p, noise)
-                atoms.append((elements, NegativeBinomial(r, p)))
+        atoms = [
+            (elements, _law(part, noise))
+            for elements, parts in mechanism.atoms.items()
+            for part in parts
+        ]
         if mechanism.central.step is not None:
             exact = mechanism.central.step * mechanism.max_value
             eps_central = _rounded(exact, "more" if noise == "less" else "less")
@@ -37,6 +39,21 @@ def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Co
     return Configuration.of(
         mechanism.max_value, atoms, eps_central=eps_central, dimension=mechanism.dimension
     )
+
+
+def _law(part: ExactLaw, noise: Literal["less", "more"]) -> Law:
+    """One noise in doubles.
+
+    NB(r, p) grows with r and with p (notary.md, Lemma 5), bursts with their rate alone: their p is
+    the nearest double, and says how far from the true one it may be.
+    """
+    if isinstance(part, ExactBurst):
+        p = min(max(float(part.p), _SMALLEST_P), _BELOW_ONE)
+        ulps = abs(Fraction(p) / part.p - 1) * (1 << 53)
+        return Burst(_rounded(part.rate, noise), p, part.m, p_ulps=float(ulps) * (1 + 1e-9))
+    round_noise = below if noise == "less" else above
+    r = round_noise(part.shape()) if part.r is None else _rounded(part.r, noise)
+    return NegativeBinomial(r, _rounded(part.p, noise))
 
 
 def geometric(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Mechanism:

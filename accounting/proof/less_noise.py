@@ -1,8 +1,9 @@
 """With far more noise than a claim needs, tables grow too large; then it is enough to prove the
 claim for less noise.
 
-NB(r, p) grows with r and with p (notary.md, section 6), and more noise never hurts: an upper bound
-of delta for a mechanism with smaller r and p on every atom holds for the mechanism itself.
+NB(r, p) grows with r and with p (notary.md, section 6), bursts grow with their rate, and more noise
+never hurts: an upper bound of delta for a mechanism with less of these on every atom holds for the
+mechanism itself.
 Estimates choose how much smaller; the proof is that of the mechanism with less noise.
 """
 
@@ -21,7 +22,7 @@ from accounting.base.errors import AccountingError
 from accounting.base.validation import probability
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.mechanism import ExactNoise, Mechanism
+from accounting.model.mechanism import ExactBurst, ExactLaw, ExactNoise, Mechanism
 from accounting.model.question import Question
 from accounting.proof.directed_rounding import configuration
 from accounting.protocol import Protocol
@@ -44,10 +45,14 @@ _SMALLEST_CLAIM = 1e-250
 
 
 def with_less_noise(mechanism: Mechanism, factor: int) -> Mechanism:
-    """The odds p / (1 - p) of every atom divided by ``factor``, and r rounded down."""
+    """Less noise on every atom: the odds p / (1 - p) of a negative binomial, or the rate of bursts,
+    are divided by ``factor``, and r is rounded down."""
 
-    def part(noise: ExactNoise) -> Iterator[ExactNoise]:
+    def part(noise: ExactLaw) -> Iterator[ExactLaw]:
         """Where r or p are too small for this precision, no noise at all is less noise as well."""
+        if isinstance(noise, ExactBurst):
+            yield noise.thinned(Fraction(1, factor))
+            return
         p = _rounded_down(noise.p / (noise.p + (1 - noise.p) * factor))
         with precision(128):
             r = noise.r if noise.r is not None else _finite(below(noise.shape()))
@@ -78,7 +83,7 @@ def has_heavy_noise(mechanism: Mechanism) -> bool:
         for elements, noises in mechanism.atoms.items():
             for part in noises if len(elements) > 2 else ():
                 check_time()
-                if part.shape() * ball(part.p) / (1 - ball(part.p)) > limit:
+                if part.mean() > limit:
                     return True
     return False
 

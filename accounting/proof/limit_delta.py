@@ -22,16 +22,16 @@ from functools import cache
 import numpy as np
 from flint import arb
 
-from accounting.base.balls import above, ball, below, precision
+from accounting.base.balls import above, below, precision
 from accounting.base.deadline import check_time
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import TooLarge
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
-from accounting.model.mechanism import Atom, ExactNoise, Mechanism
+from accounting.model.mechanism import Atom, Mechanism
 from accounting.notary.columns import UNIT
 from accounting.notary.grid import CoordinateShift
 from accounting.notary.notary import Notary
-from accounting.notary.tables import NoiseTable
+from accounting.notary.tables import NegativeBinomialPart, NoiseTable
 
 _BITS = 192
 """Working precision."""
@@ -109,7 +109,7 @@ class _Views:
     def _at_least(self, atom: Atom, least: int) -> arb:
         """P[z_s >= least]."""
         _check_shift(least)
-        return 1 - _table(self.atoms[atom]).at(np.array([least - 1])).total[least - 1]
+        return 1 - NoiseTable.of(self.atoms[atom]).at(np.array([least - 1])).total[least - 1]
 
     def _of_pair(self, first: int, second: int) -> arb:
         """P[A >= first and B >= second], by the value of z_0."""
@@ -118,24 +118,21 @@ class _Views:
         if most == 0:
             return arb(1)
         points = np.arange(most)
-        central = NoiseTable([(self.central.share(), (-self.central.loss()).exp())]).at(points)
+        one = NegativeBinomialPart(self.central.share(), (-self.central.loss()).exp())
+        central = NoiseTable([one]).at(points)
         parts = self.atoms.get(UNIT, ())
         if not parts:
             return (1 - central.total[first - 1]) * (1 - central.total[second - 1])
-        unit = _table(parts).at(points)
+        unit = NoiseTable.of(parts).at(points)
         found = 1 - unit.total[most - 1]
         for k in range(most):
             check_time()
             missing = (central.total[max(least - k, 0) - 1] for least in (first, second))
-            one, other = (1 - part for part in missing)
-            found = found + unit.mass[k] * one * other
+            enough, other = (1 - part for part in missing)
+            found = found + unit.mass[k] * enough * other
         return found
 
 
 def _check_shift(size: int) -> None:
     if size > _LARGEST_SHIFT:
         raise TooLarge(f"a change shifts a noise by {size:,}, more than {_LARGEST_SHIFT:,}")
-
-
-def _table(parts: tuple[ExactNoise, ...]) -> NoiseTable:
-    return NoiseTable([(part.shape(), ball(part.p)) for part in parts])

@@ -1,7 +1,8 @@
-"""Negative binomial masses, by mpmath's intervals from the exact parameters."""
+"""The masses of noises, by mpmath's intervals from the exact parameters."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ from mpmath.ctx_iv import MPIntervalContext
 
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge, Undecided
-from accounting.model.mechanism import Atom, ExactCentral, ExactNoise, Mechanism
+from accounting.model.mechanism import Atom, ExactBurst, ExactCentral, ExactNoise, Mechanism
 
 Interval = Any
 """A number of an mpmath interval context."""
@@ -19,6 +20,9 @@ MOST_MASSES = 1 << 17
 """Most masses of all noises together, which take some seconds."""
 _GUARD_BITS = 64
 """Bits beyond those of the parameters, for the products of a long table."""
+_MOST_TERMS = 1 << 20
+"""Most terms of all sums over numbers of bursts, which take some seconds."""
+Noise = ExactCentral | ExactNoise | ExactBurst
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,22 @@ def noise_masses(mechanism: Mechanism, tail: Any, bits: int) -> list[NoiseMasses
     most = MOST_MASSES
     for atom, parts in _noises(mechanism):
         for part in parts:
-            found.append(_table(atom, part, tail, bits, most))
-            most -= len(found[-1].masses)
+            if isinstance(part, ExactBurst):
+                table = _bursts(atom, part, tail, bits, most)
+            else:
+                table = _negative_binomial(atom, part, tail, bits, most)
+            found.append(table)
+            most -= len(table.masses)
     return found
 
 
-def _noises(mechanism: Mechanism) -> Iterator[tuple[Atom, tuple[ExactCentral | ExactNoise, ...]]]:
+def _noises(mechanism: Mechanism) -> Iterator[tuple[Atom, tuple[Noise, ...]]]:
     yield (1,), (mechanism.central,)
     yield (-1,), (mechanism.central,)
     yield from mechanism.atoms.items()
 
 
-def _table(
+def _negative_binomial(
     atom: Atom, noise: ExactCentral | ExactNoise, tail: Any, bits: int, most: int
 ) -> NoiseMasses:
     context = MPIntervalContext()
@@ -79,16 +87,47 @@ def _table(
             largest = max(ratio.b, p.b)
             if largest < 1 and (lost := (masses[-1] * largest / (1 - largest)).b) < end:
                 break
-        if k >= most:
-            raise TooLarge(
-                f"the noises have more than {MOST_MASSES:,} outcomes that matter, without their "
-                "combinations, too many for --tier reference: ask for --tier ball"
-            )
+        _check(k < most)
         if k % 1024 == 0:
             check_time()
         masses.append(masses[-1] * ratio)
     # relative widths grow from mass to mass
     if not masses[-1].delta * 2**bits < masses[-1].a:
+        raise Undecided(f"the noise of {list(atom)!s:.60} is not known to {bits} bits")
+    return NoiseMasses(atom, tuple(masses), lost)
+
+
+def _check(few: bool) -> None:
+    if not few:
+        raise TooLarge(
+            f"the noises have more than {MOST_MASSES:,} outcomes that matter, without their "
+            "combinations, too many for --tier reference: ask for --tier ball"
+        )
+
+
+def _bursts(atom: Atom, noise: ExactBurst, tail: Any, bits: int, most: int) -> NoiseMasses:
+    """By the definition: k copies are n bursts, n = 0..k, with k - n copies beyond the first of
+    each, which are NB(m n, p).  What is beyond the table is what the masses lack to 1."""
+    context = MPIntervalContext()
+    end = context.mpf(tail)
+    context.prec = bits + _GUARD_BITS + _size(noise) + max(0, -int(context.log(end, 2).a))
+    p, rate = (context.mpf(value.numerator) / value.denominator for value in (noise.p, noise.rate))
+    per_burst = rate * (1 - p) ** noise.m
+    # row[n] is the mass of n bursts with k copies together
+    row = [context.exp(-rate)]
+    masses, whole = [row[0]], row[0]
+    while not (lost := (1 - whole).b) < end:
+        k = len(masses)
+        _check(k < most and k * k < 2 * _MOST_TERMS)
+        check_time()
+        # one copy more: C(x + s - 1, x) grows by (x + s - 1) / x, with s = m n and x = k - n
+        row = [
+            mass * p * (k - n + noise.m * n - 1) / (k - n) if n else mass * 0
+            for n, mass in enumerate(row)
+        ] + [context.exp(-rate) * per_burst**k / context.mpf(math.factorial(k))]
+        masses.append(sum(row, context.mpf(0)))
+        whole += masses[-1]
+    if not all(mass.delta * 2**bits < mass.a for mass in masses):
         raise Undecided(f"the noise of {list(atom)!s:.60} is not known to {bits} bits")
     return NoiseMasses(atom, tuple(masses), lost)
 
@@ -115,7 +154,7 @@ def _parameters(
     return exact(fraction * r), p
 
 
-def _size(noise: ExactCentral | ExactNoise) -> int:
+def _size(noise: Noise) -> int:
     """Bits that 1 - p and its logarithm may cost, where p is close to 0 or 1."""
     if noise.p is not None:
         return noise.p.denominator.bit_length()

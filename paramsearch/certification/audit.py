@@ -22,9 +22,9 @@ from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLa
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import SMALLEST_GAP, gap_width, instance, positive
 from accounting.model.change import in_words
-from accounting.model.configuration import Proposal
+from accounting.model.configuration import Proposal, exact_law
 from accounting.model.costs import LARGEST_STEP
-from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
+from accounting.model.mechanism import ExactCentral, Mechanism, noises
 from accounting.model.proof import Proof
 from accounting.model.proof_types import BALL_COUPLED, DISJOINT, GAP, LOOSE, AuditTier
 from accounting.proof.deviation import Deviation
@@ -117,8 +117,8 @@ def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
             f"{document.max_value}; take at most {LARGEST_STEP:g} per unit"
         )
     atoms = noises(
-        (elements, ExactNoise(p=Fraction(p), r=Fraction(r)) if r > 0 and p > 0 else None)
-        for elements, r, p in document.atoms
+        (elements, None if noise is None else exact_law(noise))
+        for elements, noise in document.atoms
     )
     step = Fraction(document.eps_central) / document.max_value
     return Mechanism(document.max_value, atoms, ExactCentral(step=step), document.dimension)

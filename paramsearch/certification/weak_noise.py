@@ -15,9 +15,8 @@ from accounting.base.errors import AccountingError
 from accounting.base.progress import Progress, silent
 from accounting.model.change import Change
 from accounting.model.configuration import Configuration
+from accounting.model.laws.noise import NoiseSum
 from accounting.model.mechanism import Atom, Mechanism
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import NoiseSum
 from accounting.notary.columns import UNIT
 from accounting.notary.notary import Notary
 from accounting.proof.directed_rounding import configuration
@@ -182,11 +181,9 @@ def _enough(config: Configuration, atoms: set[Atom], factor: float, claim: Claim
 
 
 def _scaled(config: Configuration, atoms: set[Atom], factor: float) -> Configuration:
-    """The noise of so many times as many users on these atoms: r is multiplied, p stays."""
+    """The noise of so many times as many users on these atoms."""
     noise = {
-        atom: NoiseSum.of(NegativeBinomial(part.r * factor, part.p) for part in known.parts)
-        if atom in atoms
-        else known
+        atom: NoiseSum.of(part.times(factor) for part in known.parts) if atom in atoms else known
         for atom, known in config.noise.items()
     }
     return replace(config, noise=noise)

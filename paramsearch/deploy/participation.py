@@ -8,6 +8,9 @@ add to any count of messages, so with c_s counted elements of s, for every x > 0
 
     P(count <= k) <= e^(xk) product over s of (1 + p_s (1 - e^(-x c_s)) / (1 - p_s))^(-r_s honest).
 
+For bursts, with g_s the number in brackets, the factor is
+exp(rate honest (e^(-x c_s) g_s^(-m) - 1)).
+
 A count that is less likely than 1e-9 by the best of these bounds means that too few took part.
 
 Nothing in a message says which file it was made with.  But the count of every value, and that of
@@ -95,12 +98,17 @@ def only_noise(file: ParameterFile, value: int) -> bool:
 @dataclass(frozen=True)
 class CountedNoise:
     """How many of the noise messages in one coordinate are counted: the sum over some atoms of
-    ``size`` times NB(``r``, ``p``), where all n users of the file add their noise."""
+    ``size`` times their copies, where all n users of the file add their noise.
+
+    The copies are NB(``amount``, ``p``) where ``m`` is 0, and otherwise Poisson(``amount``) many
+    bursts of 1 + NB(``m``, ``p``) copies.
+    """
 
     size: FloatArray
-    r: FloatArray
+    amount: FloatArray
     p: FloatArray
     one_minus_p: FloatArray
+    m: FloatArray
 
     @staticmethod
     def of(counted: Sequence[tuple[int, NoiseTerm]]) -> CountedNoise:
@@ -108,15 +116,17 @@ class CountedNoise:
         some = [(size, term) for size, term in counted if size]
         return CountedNoise(
             np.array([size for size, _ in some], np.float64),
-            np.array([term.r for _, term in some], np.float64),
+            np.array([term.amount for _, term in some], np.float64),
             np.array([_as_double(term.p) for _, term in some], np.float64),
             np.array([term.one_minus_p for _, term in some], np.float64),
+            np.array([term.m for _, term in some], np.float64),
         )
 
     @property
     def mean(self) -> float:
         """Expected number of counted messages."""
-        return float((self.size * self.r * self.p / self.one_minus_p).sum())
+        odds = self.p / self.one_minus_p
+        return float((self.size * self.amount * np.where(self.m, 1 + self.m * odds, odds)).sum())
 
     def fewest(self, share: float, alarm: float) -> int:
         """A number that ``share`` times this noise falls below with probability below ``alarm``."""
@@ -124,15 +134,18 @@ class CountedNoise:
         if not mean:
             return 0
         x = np.geomspace(1e-3, 1e6, 400) / mean  # the bound holds for every x
-        gain = -self.p * np.expm1(-np.outer(x, self.size)) / self.one_minus_p
-        decay = (share * self.r * np.log1p(gain)).sum(axis=1) * _SAFE
+        counted = np.outer(x, self.size)
+        gain = np.log1p(-self.p * np.expm1(-counted) / self.one_minus_p)
+        of_law = np.where(self.m, -np.expm1(-counted - self.m * gain), gain)
+        decay = (share * self.amount * of_law).sum(axis=1) * _SAFE
         most = float(((decay + math.log(alarm)) / x).max()) * _SAFE
         return max(0, math.floor(most) + 1)
 
     def most(self, share: float, alarm: float) -> int:
         """A number that ``share`` times this noise exceeds with probability below ``alarm``.
 
-        Chernoff's bound: E[e^(s count)] is the product of ((1 - p) / (1 - p e^(s size)))^(r share).
+        Chernoff's bound: E[e^(s count)] is the product of h^(r share), and for bursts of
+        exp(rate share (e^(s size) h^m - 1)), with h = (1 - p) / (1 - p e^(s size)).
         """
         if not len(self.size):
             return 0
@@ -142,10 +155,14 @@ class CountedNoise:
         inside = (grown < 1).all(axis=1)  # by rounding not all, where p is next to 1
         with np.errstate(over="ignore"):  # what overflows is refused below
             moment = np.log1p(-self.p) - np.log1p(-grown[inside])
-            bound = ((share * self.r * moment).sum(axis=1) - math.log(alarm)) / s[inside]
+            jump = np.outer(s[inside], self.size) + self.m * moment
+            of_law = np.where(self.m, np.expm1(jump), moment)
+            bound = ((share * self.amount * of_law).sum(axis=1) - math.log(alarm)) / s[inside]
         least = float(bound.min(initial=np.inf))
         if not math.isfinite(least):
-            raise InvalidParameter("the noise of this file is beyond doubles: its r is too large")
+            raise InvalidParameter(
+                "the noise of this file is beyond doubles: its r, or its rate, is too large"
+            )
         return math.ceil(least / _SAFE)
 
 

@@ -33,7 +33,7 @@ from paramsearch.deploy.exact_events import (
 )
 from paramsearch.deploy.noise_terms import noise_terms
 from paramsearch.deploy.participation import check_enough, too_few_users
-from paramsearch.deploy.samplers import Choice, Logarithmic, Poisson
+from paramsearch.deploy.samplers import Burst, Choice, Logarithmic, Poisson
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -69,8 +69,11 @@ class Noise:
         """Expected number of events of all users."""
         self._atoms = [term.atom for term in terms]
         self._which = Choice(rates)
-        laws = {p: Logarithmic(p) for p in dict.fromkeys(term.p for term in terms)}
-        self._copies = [laws[term.p] for term in terms]
+        laws = {
+            (p, m): Burst(p, m) if m else Logarithmic(p)
+            for p, m in dict.fromkeys((term.p, term.m) for term in terms)
+        }
+        self._copies = [laws[term.p, term.m] for term in terms]
         self._counts = {1: Poisson(self.rate / self.users)}
 
     def events(self, source: BitSource, users: int = 1) -> Iterator[NoiseEvent]:

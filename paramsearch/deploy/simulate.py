@@ -168,8 +168,7 @@ class SimulationResult(Summarized):
         expected = simulation.users * chance + file.cost.noise_messages * self._share
         variance = simulation.users * chance * (1 - chance)
         for term in noise_terms(file):
-            size, odd = len(term.atom), term.one_minus_p
-            variance += file.dimension * self._share * size**2 * term.r * (1 - odd) / odd**2
+            variance += file.dimension * self._share * len(term.atom) ** 2 * term.variance
         measured = float(np.mean([run.messages for run in self.runs]))
         return MeasuredMean(measured, expected, math.sqrt(variance / len(self.runs)))
 
@@ -184,7 +183,7 @@ class SimulationResult(Summarized):
         squares = np.concatenate([run.errors**2 for run in self.runs])
         central = noise_terms(self.simulation.file)[0]
         odd = central.one_minus_p
-        p, r = 1 - odd, 2 * central.r * self._share
+        p, r = 1 - odd, 2 * central.amount * self._share
         variance = r * p / odd**2
         fourth = r * p * (1 + 4 * p + p * p) / odd**4 + 3 * variance**2
         error = math.sqrt((fourth - variance**2) / len(squares))

@@ -246,7 +246,8 @@ function showCommands(row) {
   const output = "-o parameters.json", folder = DATA.table === null ? [] : [DATA.table];
   const error = `--max-rmse ${allowed(state)}`, share = `--central-fraction ${value("central_fraction")}`;
   putCommand("lookup", "paramsearch lookup", ...folder, ...problem, error, output);
-  putCommand("generate", "paramsearch generate", ...problem, share, output);
+  const law = row !== null && row.noise === "burst" ? ["--noise burst"] : [];
+  putCommand("generate", "paramsearch generate", ...problem, share, ...law, output);
   document.querySelector("#get .ready").hidden = row === null;
   byId("generate-note").textContent = row === null
     ? "A search for just these values:" : "A new search, which takes longer, for just these values:";
@@ -283,7 +284,8 @@ function showRow(row) {
   put("delta_upper", row.delta_upper, pretty(row.delta_bounds[1]));
   put("row_eps", row.eps, String(row.eps));
   put("row_max_value", row.max_value, String(row.max_value));
-  put("atoms", row.atoms, row.atoms === 1 ? "1 atom" : `${row.atoms} atoms`);
+  const law = row.noise === "burst" ? " in bursts (file format 5)" : "";
+  put("atoms", row.atoms, (row.atoms === 1 ? "1 atom" : `${row.atoms} atoms`) + law);
   put("symbols", row.symbols, `${row.symbols} symbols`);
   byId("summary").textContent = `${verdict}: ${short(row.noise_messages, 5)} noise messages, `
     + `${short(messages, 5)} messages and ${short(bits, 5)} bits per user, RMSE ${short(row.rmse)}.`;

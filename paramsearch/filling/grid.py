@@ -6,10 +6,10 @@
     central_fraction = [0.9]
     n = [100_000, 10_000_000]    # optional: rows of the index; the noise does not depend on it
 
-Also optional: ``adjacency``, ``objective``, ``tries``, ``seed`` and ``tier``, as for ``paramsearch
-generate``; ``objective`` may be a list.  A problem whose file with the fewest messages also has
-the shortest ones needs no other file for the fewest bits.  With another ``version``, a text, files
-of earlier versions serve until they are made again.
+Also optional: ``adjacency``, ``objective``, ``noise``, ``tries``, ``seed`` and ``tier``, as for
+``paramsearch generate``; ``objective`` and ``noise`` may be lists.  A problem whose file with the
+fewest messages also has the shortest ones needs no other file for the fewest bits.  With another
+``version``, a text, files of earlier versions serve until they are made again.
 
 For every max_value and central fraction, the search for the cell with the eps nearest to 1 and the
 largest delta starts from scratch.  Every other search starts from the file of the preceding cell on
@@ -38,7 +38,13 @@ from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import central_by_fraction
 from accounting.model.proof_types import Tier
 from paramsearch.refusals import refused_in_words
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, DEFAULT_TRIES, Objective, Request
+from paramsearch.request import (
+    DEFAULT_CENTRAL_FRACTION,
+    DEFAULT_TRIES,
+    NoiseLaw,
+    Objective,
+    Request,
+)
 from paramsearch.tables.cell import Cell
 from paramsearch.tables.index import VERSION
 
@@ -56,13 +62,19 @@ def _unique(values: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 Axis = Annotated[tuple[float, ...], Field(min_length=1), AfterValidator(_unique)]
 Counts = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(_unique)]
+_one_or_several = BeforeValidator(
+    lambda asked: tuple(asked) if isinstance(asked, list | tuple) else (asked,)
+)
 Objectives = Annotated[
     tuple[Objective, ...],
-    BeforeValidator(lambda asked: tuple(asked) if isinstance(asked, list) else (asked,)),
+    _one_or_several,
     Field(min_length=1),
     AfterValidator(_unique),
     # messages first, since the file with the fewest of them may have the fewest bits as well
     AfterValidator(lambda asked: tuple(sorted(asked, reverse=True))),
+]
+Laws = Annotated[
+    tuple[NoiseLaw, ...], _one_or_several, Field(min_length=1), AfterValidator(_unique)
 ]
 
 
@@ -77,6 +89,7 @@ class Grid(BaseModel):
     central_fraction: Axis = (DEFAULT_CENTRAL_FRACTION,)
     n: Counts = (1_000_000,)
     objective: Objectives = ("messages",)
+    noise: Laws = ("negative-binomial",)
     adjacency: Adjacency = SUBSTITUTION
     tries: int = DEFAULT_TRIES
     seed: int = 0
@@ -92,7 +105,8 @@ class Grid(BaseModel):
             raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
         with refused_in_words(str(path), hint=f"a grid has {', '.join(Grid.model_fields)}"):
             grid = Grid.model_validate_json(text)
-        axes = grid.max_value, grid.central_fraction, grid.eps, grid.delta, grid.objective
+        numbers = grid.max_value, grid.central_fraction, grid.eps, grid.delta
+        axes = *numbers, grid.objective, grid.noise
         if (size := math.prod(map(len, axes))) > LARGEST_GRID:
             raise InvalidConfiguration(
                 f"{path} has {size:,} cells, more than {LARGEST_GRID:,}; split it into several"
@@ -122,9 +136,9 @@ class Grid(BaseModel):
             key=lambda place: abs(place[0][0] - self._middle) + place[1][0],
         )
         return tuple(
-            Cell(top, eps, delta, fraction, objective, self.adjacency)
+            Cell(top, eps, delta, fraction, objective, self.adjacency, law)
             for top, fraction in product(self.max_value, self.central_fraction)
-            for objective in self.objective
+            for objective, law in product(self.objective, self.noise)
             for (_, eps), (_, delta) in order
         )
 
@@ -163,6 +177,7 @@ class Grid(BaseModel):
             central_fraction=cell.central_fraction,
             objective=cell.objective,
             adjacency=cell.adjacency,
+            noise=cell.noise,
             tries=self.tries,
             seed=self.seed,
             tier=self.tier,

@@ -27,7 +27,7 @@ from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Search
-from paramsearch.search.target import Target
+from paramsearch.search.target import Target, usual_m
 
 _SMALL_PROBLEM = 24
 """Largest max_value at which different eps* are compared."""
@@ -178,7 +178,7 @@ def _generate(
 def _target(request: Request) -> Target:
     """The target of the search; choosing its central noise may take small searches."""
     sizes = request.central_choices(largest_central_of(request))
-    target = Target(request.problem, sizes[0], request.objective)
+    target = Target(request.problem, sizes[0], request.objective, m=usual_m(request.noise))
     if len(sizes) == 1:
         return target
     small = target.at(min(request.max_value, _SMALL_PROBLEM))
@@ -217,6 +217,7 @@ def _similar_file(request: Request, target: Target, progress: Progress) -> Param
             max_value=target.problem.max_value,
             central_fraction=target.eps_central / target.problem.eps * request.changed_coordinates,
             objective=request.objective,
+            noise=request.noise,
         )
     except (InvalidConfiguration, OSError) as error:
         progress(f"without the package's table: {error}")
@@ -237,7 +238,7 @@ def _start(file: ParameterFile, target: Target) -> Start:
     family = Family(top, atoms)
     value_of = {index: value for value, index in family.basis.items()}
     noise = {
-        value_of[index]: (math.log(entry.mean), math.log(entry.r))
+        value_of[index]: (math.log(entry.mean), math.log(entry.rounded().r))
         for index, entry in enumerate(file.atoms)
     }
     draft = FamilyDraft.of(wanted, FamilyDraft.from_family(family).parts)
@@ -254,6 +255,7 @@ def _finished(
     settings: dict[str, Any] = {
         "method": request.method,
         "objective": request.objective,
+        **({"noise": request.noise} if request.noise == "burst" else {}),
         "tries": request.tries,
         **search.findings(),
         **request.settings,

@@ -18,7 +18,7 @@ from paramsearch.generation.real_values import PaperRounding, RealTarget, Roundi
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.real_range import real_error, stated_range
-from paramsearch.request import Request
+from paramsearch.request import NoiseLaw, Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 
@@ -49,6 +49,7 @@ class RealRequest:
         same_change: Whether they are covered only for the same change in every one.
         honest: Fraction of the users whose noise has to suffice.
         adjacency: Which data sets are neighbors; under zero-out an absent value counts as ``low``.
+        noise: The law of the noise on the atoms.
         seed: Seed of the search.
         tries: Number of families to try; determines the result together with ``seed``.
         budget: Number of seconds for the choice of the rounding, the search and the proof.
@@ -79,6 +80,7 @@ class RealRequest:
     same_change: bool = False
     honest: float = 1.0
     adjacency: Adjacency = SUBSTITUTION
+    noise: NoiseLaw = "negative-binomial"
     seed: int = 0
     tries: int = DEFAULT_REAL_TRIES
     budget: float = math.inf
@@ -109,6 +111,7 @@ class RealRequest:
             max_error_ratio=self.max_error_ratio,
             low=self.low,
             high=self.high,
+            noise=self.noise,
         )
 
     def rounded(self, max_value: int, eps_central: float | None = None) -> Request:
@@ -130,6 +133,7 @@ class RealRequest:
             adjacency=self.adjacency,
             central_fraction=fraction,
             objective="bits",
+            noise=self.noise,
             seed=self.seed,
             tries=self.tries,
             budget=self.budget,

@@ -14,6 +14,7 @@ from dataclasses import replace
 from accounting.composition.any_sequence import kinds_of_changes, sequence_bounds
 from accounting.protocol import Protocol
 from paramsearch.search.candidate import Candidate
+from paramsearch.search.noise.burst_sizes import with_best_sizes
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.noise.sequence_noise import optimize_sequence_noise
@@ -41,10 +42,11 @@ def polished(best: Candidate, *, deadline: float = math.inf) -> Candidate:
             if time.monotonic() < deadline:
                 best = _with_worst_sequences(best, deadline)
         return _against_any_sequence(best, deadline)
-    solution = optimize_noise(
-        best.model, best.solution.x, tolerance=1e-5, steps=30, deadline=deadline
-    )
-    return replace(best, solution=solution) if solution.messages < best.solution.messages else best
+    solution = best.solution
+    if best.model.target.m:
+        solution = with_best_sizes(solution, deadline=deadline)
+    last = optimize_noise(solution.model, solution.x, tolerance=1e-5, steps=30, deadline=deadline)
+    return replace(best, solution=last if last.messages < solution.messages else solution)
 
 
 def _with_worst_sequences(best: Candidate, deadline: float) -> Candidate:
@@ -63,7 +65,7 @@ def _with_worst_sequences(best: Candidate, deadline: float) -> Candidate:
         mixed=tuple(protocol.changes[q] for q in kinds),
         share=target.share * min(1.0, max(0.01, problem.delta / reached)),
     )
-    model = NoiseModel(best.model.family, target)
+    model = NoiseModel(best.model.family, target, sizes=best.model.sizes)
     solution = optimize_noise(model, best.solution.x, tolerance=1e-4, steps=30, deadline=deadline)
     return replace(best, solution=solution)
 

@@ -11,6 +11,10 @@ For each max_value this determines the largest central noise that an error allow
 means shorter messages; finer rounding leaves more of eps for the atoms, so that they need fewer
 messages.  The paper takes max_value = ceil(eps/2 sqrt(n / zeta)).  Stage 1 predicts the messages of
 a few sizes, and those in between follow from them.
+
+Stage 1 knows negative binomials only.  Bursts take about the same share of their messages at every
+size, which is all that the choice of a size needs; the final prediction asks stage 2, which knows
+both laws.
 """
 
 from __future__ import annotations
@@ -34,14 +38,14 @@ from accounting.model.costs import (
 )
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE
-from paramsearch.request import error_ratio
+from paramsearch.request import NoiseLaw, error_ratio
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted
 from paramsearch.search.family_search import Search
 from paramsearch.search.paper_parameters import theorem
 from paramsearch.search.screened_family import Screened
-from paramsearch.search.target import Target
+from paramsearch.search.target import Target, usual_m
 
 _LARGEST_SHARE = 0.99
 """Largest share of eps for the central noise."""
@@ -106,6 +110,7 @@ class RealTarget:
     mse: float
     low: float = 0.0
     high: float = 1.0
+    noise: NoiseLaw = "negative-binomial"
 
     @staticmethod
     def of(
@@ -116,6 +121,7 @@ class RealTarget:
         max_error_ratio: float | None = None,
         low: float = 0.0,
         high: float = 1.0,
+        noise: NoiseLaw = "negative-binomial",
     ) -> RealTarget:
         """The target for a root mean square error of the sum of values in [low, high], or for that
         of the Laplace mechanism times ``max_error_ratio``, or with (1 - zeta) of its eps.
@@ -139,7 +145,7 @@ class RealTarget:
             else:
                 assert max_error_ratio is not None
                 relative = laplace * error_ratio(max_error_ratio)
-        return RealTarget(problem, relative**2, low, high)
+        return RealTarget(problem, relative**2, low, high, noise)
 
     @cached_property
     def largest(self) -> float:
@@ -201,12 +207,11 @@ class RealTarget:
         """The cost of a rounding according to stage 1, for a family like ``near`` if given;
         ``thorough`` takes as long as stage 1 of a search, and asks stage 2 how far off it is."""
         eps_central = self.eps_central(max_value)
-        target = Target(replace(self.problem, max_value=max_value), eps_central, "bits")
+        problem = replace(self.problem, max_value=max_value)
+        target = Target(problem, eps_central, "bits", m=usual_m(self.noise))
         found = predicted(target, near, thorough=thorough, budget=budget)
-        messages = found.messages
-        if thorough:
-            messages *= _stage_2_per_stage_1(found)
-        return self._rounding(max_value, messages, found.draft)
+        share = _stage_2_per_stage_1(found) if thorough else 1.0
+        return self._rounding(max_value, share * found.messages, found.draft)
 
     def _rounding(self, max_value: int, messages: float, draft: FamilyDraft) -> Rounding:
         target = Target(self.problem, self.eps_central(max_value), "bits")
@@ -241,7 +246,8 @@ class RealTarget:
         """
         least = self.coarsest()
         small = max(2, min(least, _ROUGH_SIZE))  # stage 1 has no program for max_value 1
-        target = Target(replace(self.problem, max_value=small), self.eps_central(least))
+        problem = replace(self.problem, max_value=small)
+        target = Target(problem, self.eps_central(least), m=usual_m(self.noise))
         found = predicted(target, budget=Budget(seconds=_ROUGH_SECONDS))
         messages = found.messages * (least / small) ** _GROWTH
         return self._rounding(least, messages, FamilyDraft(least, {}))

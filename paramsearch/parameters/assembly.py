@@ -14,16 +14,21 @@ from accounting.base.errors import (
 from accounting.base.validation import not_negative, probability, share, whole
 from accounting.model.change import touched_coordinates
 from accounting.model.costs import bits_per_message
-from accounting.model.mechanism import ExactCentral, ExactNoise
+from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, noises
 from paramsearch.parameters.honest_fraction import as_written
 from paramsearch.parameters.parameter_file import ParameterFile, refusals, sealed
 from paramsearch.parameters.problem_section import ProblemSection, problem_of
 from paramsearch.parameters.sections import (
+    BURST,
+    NEGATIVE_BINOMIAL,
+    AnyAtomNoise,
     AtomNoise,
+    BurstNoise,
     CentralNoise,
     Certificate,
     Cost,
     Error,
+    NamedAtomNoise,
     Provenance,
 )
 
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
     from flint import arb
 
     from accounting.model.configuration import Proposal
-    from accounting.model.family import Atom
 
 _CLOSE = 1e-12
 """Relative difference up to which a derived number counts as the same."""
@@ -77,6 +81,8 @@ def uncertified(
     """
     from importlib.metadata import version  # costs a client a tenth of its imports
 
+    from accounting.model.configuration import exact_law
+
     with refusals("the problem"):
         problem = problem_of(
             dimension=proposal.dimension,
@@ -97,14 +103,11 @@ def uncertified(
         central_rate = -(1 - ball(Fraction(q))).log() / ball(fraction)
         central = ExactCentral(p=Fraction(q), rate=_up(central_rate, _CENTRAL_RATE_BITS))
         atoms = []
-        listed: dict[tuple[Atom, float], Fraction] = {}
-        for elements, r, p in proposal.atoms:
-            if r > 0 and p > 0:  # otherwise there is nothing to sample
-                listed[elements, p] = listed.get((elements, p), Fraction(0)) + Fraction(r)
-        for (elements, p), whole_r in listed.items():
-            rate = ball(whole_r) * -(1 - ball(p)).log() / ball(fraction)
-            digits = _RATE_BITS - math.frexp(float(rate.mid()))[1]
-            atoms.append((elements, ExactNoise(p=Fraction(p), rate=_up(rate, digits))))
+        listed = noises(
+            (elements, exact_law(noise)) for elements, noise in proposal.atoms if noise is not None
+        )
+        for elements, parts in listed.items():
+            atoms += [(elements, _deployed(part, fraction)) for part in parts]
     return assemble(
         problem,
         central,
@@ -121,6 +124,13 @@ def uncertified(
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
+def _deployed(noise: ExactLaw, fraction: Fraction) -> ExactLaw:
+    """What all users sample: a rational rate, such that this fraction of them has enough."""
+    rate = noise.event_rate() / ball(fraction)
+    digits = _RATE_BITS - math.frexp(float(rate.mid()))[1]
+    return noise.with_rate(_up(rate, digits))
+
+
 def _given(name: str, value: Any) -> Any:
     if value is None:
         raise InvalidParameter(f"{name} is not given: add it to the configuration or as --{name}")
@@ -135,7 +145,7 @@ def _up(value: arb, bits: int) -> Fraction:
 def assemble(
     problem: ProblemSection,
     central: ExactCentral,
-    atoms: list[tuple[tuple[int, ...], ExactNoise]],
+    atoms: list[tuple[tuple[int, ...], ExactLaw]],
     provenance: Provenance,
     certificate: Certificate | None = None,
 ) -> ParameterFile:
@@ -150,20 +160,10 @@ def assemble(
         dimension = getattr(problem, "dimension", 1)
         noise = 2 * central_mean
         entries = []
+        named = any(isinstance(part, ExactBurst) for _, part in atoms)
         for elements, part in atoms:
-            assert part.rate is not None
-            p, r = ball(part.p), part.shape()
-            mean = r * p / (1 - p)
-            noise += len(elements) * mean
-            entries.append(
-                AtomNoise(
-                    atom=elements,
-                    rate=_text(part.rate),
-                    p=_text(part.p),
-                    r=_double(r),
-                    mean=_double(mean),
-                )
-            )
+            noise += len(elements) * part.mean()
+            entries.append(_entry(elements, part, named=named))
         alphabet = _alphabet(problem.max_value, [elements for elements, _ in atoms])
         bits = bits_per_message(dimension * len(alphabet))
         noise *= dimension
@@ -197,6 +197,21 @@ def assemble(
         )
 
 
+def _entry(elements: tuple[int, ...], part: ExactLaw, *, named: bool) -> AnyAtomNoise:
+    """The noise of an atom as a file has it; ``named`` if the file names the law of every atom."""
+    assert part.rate is not None
+    given: dict[str, Any] = {
+        "atom": elements,
+        "rate": _text(part.rate),
+        "p": _text(part.p),
+        "mean": _double(part.mean()),
+    }
+    if isinstance(part, ExactBurst):
+        return BurstNoise(**given, law=BURST, m=part.m)
+    given["r"] = _double(part.shape())
+    return NamedAtomNoise(**given, law=NEGATIVE_BINOMIAL) if named else AtomNoise(**given)
+
+
 def _alphabet(max_value: int, atoms: list[tuple[int, ...]]) -> tuple[int, ...]:
     """The values in use, by magnitude, positive first; a message is its index here."""
     used = {1, -1, *range(2, max_value + 1), *(value for elements in atoms for value in elements)}
@@ -220,10 +235,7 @@ def _assembled_for(
     file: ParameterFile, problem: ProblemSection, certificate: Certificate | None
 ) -> ParameterFile:
     central = ExactCentral(p=Fraction(file.central.p), rate=Fraction(file.central.rate))
-    atoms = [
-        (entry.atom, ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate)))
-        for entry in file.atoms
-    ]
+    atoms = [(entry.atom, entry.exact()) for entry in file.atoms]
     return assemble(problem, central, atoms, file.provenance, certificate)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,11 +18,12 @@ from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.configuration import Proposal, blaming
-from accounting.model.mechanism import ExactCentral, ExactNoise
+from accounting.model.laws.burst import LARGEST_M
+from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, ExactNoise
 from paramsearch.parameters.assembly import assemble, consistent
 from paramsearch.parameters.parameter_file import Format, ParameterFile, from_json, refusals
 from paramsearch.parameters.problem_section import AnyProblem
-from paramsearch.parameters.sections import Elements, Probability, Provenance, Rational
+from paramsearch.parameters.sections import BURST, Elements, Probability, Provenance, Rational
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,19 @@ class _Noise(_Readable):
 
 
 class _NoiseOfAtom(_Noise):
+    """Of either law; a field that the law does not have is ignored, as all others are."""
+
     atom: Elements
+    law: Literal["negative-binomial", "burst"] = "negative-binomial"
+    m: Annotated[int, Field(ge=1, le=LARGEST_M)] | None = None
+
+    def exact(self) -> ExactLaw:
+        p, rate = Fraction(self.p), Fraction(self.rate)
+        if self.law == BURST:
+            if self.m is None:
+                raise InvalidConfiguration(f"the bursts of atom {list(self.atom)} have no m")
+            return ExactBurst(p=p, rate=rate, m=self.m)
+        return ExactNoise(p=p, rate=rate)
 
 
 class _Deployed(_Readable):
@@ -148,10 +161,7 @@ def _remade(data: dict[str, Any]) -> ParameterFile | None:
         with refusals("the file"):
             found = _Deployed.model_validate_json(json.dumps(data))
         central = ExactCentral(p=Fraction(found.central.p), rate=Fraction(found.central.rate))
-        atoms = [
-            (entry.atom, ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate)))
-            for entry in found.atoms
-        ]
+        atoms = [(entry.atom, entry.exact()) for entry in found.atoms]
         made = Provenance(tool="unknown", version="unknown", seed=None, settings={})
         return assemble(found.problem, central, atoms, made)
     except (AccountingError, RecursionError):

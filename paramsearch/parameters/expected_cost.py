@@ -155,7 +155,7 @@ def _symbols(proposal: Proposal) -> int:
     """Number of values in use: +1, -1, 2..max_value and those of the atoms."""
     top = proposal.max_value
     others = {
-        value for elements, _, _ in proposal.atoms for value in elements if not -1 <= value <= top
+        value for elements, _ in proposal.atoms for value in elements if not -1 <= value <= top
     }
     return top + 1 + len(others)
 

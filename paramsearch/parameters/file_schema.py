@@ -9,10 +9,12 @@ from accounting.model.change import SUBSTITUTION, ZERO_OUT, Adjacency
 from paramsearch.parameters.parameter_file import (
     ABSENCES,
     INTEGERS,
+    NAMED_LAWS,
     SEQUENCES,
     VECTORS,
     ParameterFile,
 )
+from paramsearch.parameters.sections import BURST
 
 
 def schema() -> dict[str, Any]:
@@ -41,12 +43,20 @@ def schema() -> dict[str, Any]:
         SEQUENCES: {"allOf": [substitution, changes]},
         ABSENCES: adjacent(ZERO_OUT),
     }
+    named = {"type": "object", "required": ["law"]}
+    burst = {**named, "properties": {"law": {"const": BURST}}}
+    unnamed = {"properties": {"atoms": {"items": {"not": named}}}}
     document["allOf"] = [
-        {"if": {"properties": {"format": {"const": name}}}, "then": then}
-        for name, then in of_format.items()
+        *(_if_format(name, {"allOf": [then, unnamed]}) for name, then in of_format.items()),
+        _if_format(NAMED_LAWS, {"properties": {"atoms": {"items": named, "contains": burst}}}),
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{ABSENCES.replace('/', ':')}",
+        "$id": f"urn:{NAMED_LAWS.replace('/', ':')}",
         **document,
     }
+
+
+def _if_format(name: str, then: dict[str, Any]) -> dict[str, Any]:
+    """What holds for the files of one format."""
+    return {"if": {"properties": {"format": {"const": name}}}, "then": then}

@@ -2,8 +2,8 @@
 
 Clients deploy exact rationals.  The noise of an atom is compound Poisson over all n users:
 Poisson(rate) events, each a logarithmic(p) count, so one user draws Poisson(rate / n) events; the
-sum is NB(r, p) with r = -rate / log(1 - p).  ``r``, ``mean``, ``eps_central``, ``cost`` and
-``error`` follow from the rationals; an audit recomputes them.
+sum is NB(r, p) with r = -rate / log(1 - p).  Format 5 has another law besides.  ``r``, ``mean``,
+``eps_central``, ``cost`` and ``error`` follow from the rationals; an audit recomputes them.
 
 The certificate is about the multiset of the messages of all users.  It holds if nothing else can be
 seen: a shuffler hides where a message comes from, how many messages one user sends, when they are
@@ -29,10 +29,16 @@ This package reads every format that it has ever written.
     present for vectors, ``problem.changes`` and ``certificate.worst_sequence`` for any sequence of
     changes.
 
+``correlated-noise-parameters/5``   some atom has noise that comes in bursts, which earlier readers
+    would sample wrongly.  Every atom names its ``law``: "negative-binomial", with the fields of the
+    earlier formats, or "burst", with the whole number ``m`` in place of ``r``: Poisson(rate)
+    events of all users together, each of 1 + NB(m, p) copies.  Everything else is as in formats 1
+    to 4: ``problem.adjacency`` says for which adjacency the guarantee is.
+
 Formats 1 to 3 are for substitution: one user's input is replaced by any other.  That covers
 zero-out; the reverse is false.
 
-In formats 1 and 2, and in format 4 without ``problem.changes``, ``releases`` > 1 guarantees less:
+In formats 1 and 2, and in 4 and 5 without ``problem.changes``, ``releases`` > 1 guarantees less:
 it covers only a user who makes the *same change* in every release, not one whose input changes
 differently from release to release.
 
@@ -44,7 +50,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -61,7 +67,7 @@ from accounting.base.enclosure import Enclosure, Summarized, exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.change import ZERO_OUT, Change, change_count, directions
-from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism, noises
+from accounting.model.mechanism import ExactCentral, Mechanism, noises
 from accounting.model.proof_types import BALL, BALL_2D, BALL_COUPLED, COMPARISON, FAST
 from paramsearch.files import write_atomically
 from paramsearch.parameters.problem_section import (
@@ -72,7 +78,11 @@ from paramsearch.parameters.problem_section import (
     VectorSection,
 )
 from paramsearch.parameters.sections import (
-    AtomNoise,
+    BURST,
+    LAW_TAGS,
+    NEGATIVE_BINOMIAL,
+    AnyAtomNoise,
+    BurstNoise,
     CentralNoise,
     Certificate,
     Cost,
@@ -88,15 +98,17 @@ Format = Literal[
     "correlated-noise-parameters/2",
     "correlated-noise-parameters/3",
     "correlated-noise-parameters/4",
+    "correlated-noise-parameters/5",
 ]
 INTEGERS: Format = "correlated-noise-parameters/1"
 VECTORS: Format = "correlated-noise-parameters/2"
 SEQUENCES: Format = "correlated-noise-parameters/3"
 ABSENCES: Format = "correlated-noise-parameters/4"
+NAMED_LAWS: Format = "correlated-noise-parameters/5"
 refusals = partial(
     refused_in_words,
     hint="`paramsearch schema` describes every field",
-    alternatives={*TAGS, "Certificate", "SequenceCertificate"},
+    alternatives={*TAGS, *LAW_TAGS, "Certificate", "SequenceCertificate"},
 )
 """What a parameter file may not have becomes one InvalidConfiguration."""
 
@@ -117,7 +129,7 @@ class ParameterFile(Summarized, Part):
     """What is guaranteed, and for whom."""
     central: CentralNoise
     """The noise on +1 and -1, which makes the error."""
-    atoms: Annotated[tuple[AtomNoise, ...], Field(min_length=1)]
+    atoms: Annotated[tuple[AnyAtomNoise, ...], Field(min_length=1)]
     """The noise on the atoms, which sums to zero."""
     alphabet: Annotated[tuple[Value, ...], Field(min_length=2)]
     """The values of all messages; a message is sent as its place in this list."""
@@ -138,14 +150,21 @@ class ParameterFile(Summarized, Part):
         problem = self.problem
         return problem.dimension if isinstance(problem, VectorSection) else 1
 
+    @property
+    def noise(self) -> Literal["negative-binomial", "burst"]:
+        """The law that a client has to know: bursts if any atom has them."""
+        return BURST if self.format == NAMED_LAWS else NEGATIVE_BINOMIAL
+
     @model_validator(mode="after")
     def _format_of_the_problem(self) -> ParameterFile:
-        if self.format != _format(self.problem):
+        if self.format != _format(self.problem, self.atoms):
             raise ValueError(
-                f"format = {self.format!r} does not fit: a problem for zero-out has format 4, else "
-                "one with any changes in several releases has format 3, else one with a dimension "
-                "has format 2, one without has 1"
+                f"format = {self.format!r} does not fit: a file with bursts has format 5, else one "
+                "with a problem for zero-out has format 4, else one with any changes in several "
+                "releases has format 3, else one with a dimension has format 2, one without has 1"
             )
+        if any(hasattr(entry, "law") != (self.format == NAMED_LAWS) for entry in self.atoms):
+            raise ValueError("every atom has a law in format 5, and none in the formats before")
         return self
 
     @model_validator(mode="after")
@@ -221,10 +240,7 @@ class ParameterFile(Summarized, Part):
 
     def mechanism(self) -> Mechanism:
         """What the deployed sampler does with all users."""
-        atoms = noises(
-            (entry.atom, ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate)))
-            for entry in self.atoms
-        )
+        atoms = noises((entry.atom, entry.exact()) for entry in self.atoms)
         central = ExactCentral(p=Fraction(self.central.p), rate=Fraction(self.central.rate))
         return Mechanism(self.problem.max_value, atoms, central, self.dimension)
 
@@ -261,7 +277,9 @@ class ParameterFile(Summarized, Part):
         return rfc8785.dumps(self.model_dump(mode="json"))
 
 
-def _format(problem: ProblemSection) -> Format:
+def _format(problem: ProblemSection, atoms: Iterable[AnyAtomNoise]) -> Format:
+    if any(isinstance(entry, BurstNoise) for entry in atoms):
+        return NAMED_LAWS
     if problem.adjacency == ZERO_OUT:
         return ABSENCES
     if hasattr(problem, "changes"):
@@ -282,7 +300,7 @@ def sealed(**parts: Any) -> ParameterFile:
         for name, part in parts.items()
     }
     content["atoms"] = [entry.model_dump(mode="json") for entry in parts["atoms"]]
-    content["format"] = _format(parts["problem"])
+    content["format"] = _format(parts["problem"], parts["atoms"])
     return from_json({**content, "sha256": digest(content)}, source="the parameters")
 
 

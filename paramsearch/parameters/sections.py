@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from accounting.model.family import atom
+from accounting.model.laws.burst import LARGEST_M, Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.mechanism import ExactBurst, ExactNoise
 from accounting.model.proof_types import MOST_RELEASES
 from paramsearch.parameters.problem_section import Part
 
@@ -82,6 +85,68 @@ class AtomNoise(Part):
     """The sum of the copies is NB(r, p) over all users: r = -rate / log(1 - p)."""
     mean: Positive
     """Expected number of copies of all users together, r p / (1 - p)."""
+
+    def exact(self) -> ExactNoise:
+        """The law of this noise."""
+        return ExactNoise(p=Fraction(self.p), rate=Fraction(self.rate))
+
+    def rounded(self) -> NegativeBinomial:
+        """The law in doubles."""
+        return NegativeBinomial(self.r, float(Fraction(self.p)))
+
+
+class NamedAtomNoise(AtomNoise, title="NegativeBinomialNoise"):
+    """The noise of an atom in a file that names the law of each, since some come in bursts."""
+
+    law: Literal["negative-binomial"]
+    """Events with a logarithmic(p) number of copies each."""
+
+
+class BurstNoise(Part):
+    """The noise of an atom that comes in bursts: each has 1 copy and NB(m, p) more, which is the
+    sum of m geometric numbers.  Atoms may repeat; noises add."""
+
+    atom: Elements
+    """The values of the messages that are sent together, sorted; their sum is zero."""
+    law: Literal["burst"]
+    """Events with 1 + NB(m, p) copies each."""
+    rate: Rational
+    """Expected number of noise events of all users together."""
+    p: Probability
+    """Parameter of the geometric numbers: each is k with probability (1 - p) p^k."""
+    m: Annotated[int, Field(ge=1, le=LARGEST_M)]
+    """Number of geometric numbers of an event."""
+    mean: Positive
+    """Expected number of copies of all users together, rate (1 + m p / (1 - p))."""
+
+    def exact(self) -> ExactBurst:
+        """The law of this noise."""
+        return ExactBurst(p=Fraction(self.p), rate=Fraction(self.rate), m=self.m)
+
+    def rounded(self) -> Burst:
+        """The law in doubles."""
+        return Burst(float(Fraction(self.rate)), float(Fraction(self.p)), self.m)
+
+
+NEGATIVE_BINOMIAL: Literal["negative-binomial"] = "negative-binomial"
+BURST: Literal["burst"] = "burst"
+
+
+def _law(noise: Any) -> str:
+    """How the law of an atom is written: not at all before format 5."""
+    if isinstance(noise, dict):
+        found = noise.get("law", "unnamed")
+        return found if isinstance(found, str) else "unnamed"
+    return getattr(noise, "law", "unnamed")
+
+
+LAW_TAGS = {"unnamed", NEGATIVE_BINOMIAL, BURST}
+AnyAtomNoise = Annotated[
+    Annotated[AtomNoise, Tag("unnamed")]
+    | Annotated[NamedAtomNoise, Tag(NEGATIVE_BINOMIAL)]
+    | Annotated[BurstNoise, Tag(BURST)],
+    Discriminator(_law),
+]
 
 
 class Cost(Part):

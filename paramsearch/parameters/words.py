@@ -1,9 +1,11 @@
-"""What a parameter file guarantees, in words."""
+"""What a parameter file guarantees and which noise it has, in words."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from accounting.base.enclosure import exactly
 from accounting.model.change import SUBSTITUTION, Adjacency
@@ -11,6 +13,10 @@ from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.real_range import stated_range
+from paramsearch.parameters.sections import BURST, NEGATIVE_BINOMIAL, BurstNoise
+
+if TYPE_CHECKING:
+    from accounting.model.configuration import Proposal
 
 _MOST_VALUES = 8
 """Largest number of distinct values shown of an atom."""
@@ -79,6 +85,48 @@ def values_of(file: ParameterFile) -> str | None:
         f"real in [{low:g}, {high:g}], rounded at random to {steps:,} steps of "
         f"{(high - low) / steps:.4g}"
     )
+
+
+def noise_in_words(document: ParameterFile | Proposal) -> str:
+    """The atoms of a file or of a configuration, their law where it is not the paper's, and the
+    central noise."""
+    if isinstance(document, ParameterFile):
+        sizes = sorted(len(entry.atom) for entry in document.atoms)
+        eps_central = document.central.eps_central
+    else:
+        sizes = sorted(len(elements) for elements, _ in document.atoms)
+        eps_central = document.eps_central
+    some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
+    atoms = f"{len(sizes):,} atom{'s' * (len(sizes) > 1)} of {some} messages"
+    law = _law_in_words(_burst_sizes(document))
+    return ", ".join([atoms, *([law] if law else []), f"central eps {eps_central:.6g}"])
+
+
+def laws_of(document: ParameterFile | Proposal) -> list[str]:
+    """The laws of the noise on the atoms, by the names that files and options have for them."""
+    sizes = set(_burst_sizes(document))
+    return ([BURST] if sizes - {0} else []) + ([NEGATIVE_BINOMIAL] if 0 in sizes else [])
+
+
+def _burst_sizes(document: ParameterFile | Proposal) -> list[int]:
+    """The m of every noise, in which 0 stands for a negative binomial."""
+    if isinstance(document, ParameterFile):
+        return [entry.m if isinstance(entry, BurstNoise) else 0 for entry in document.atoms]
+    return [getattr(noise, "m", 0) for _, noise in document.atoms if noise is not None]
+
+
+def _law_in_words(sizes: Iterable[int]) -> str:
+    """What is said of noises with these m; nothing of negative binomials alone.
+
+    >>> _law_in_words([8, 8]), _law_in_words([0, 4, 8]), _law_in_words([0, 0])
+    ('in bursts (m = 8)', 'some in bursts (m = 4 to 8)', '')
+    """
+    different = sorted(set(sizes))
+    bursts = [m for m in different if m]
+    if not bursts:
+        return ""
+    of = f"{bursts[0]} to {bursts[-1]}" if len(bursts) > 1 else f"{bursts[0]}"
+    return f"{'some ' if bursts != different else ''}in bursts (m = {of})"
 
 
 def atom_in_words(atom: tuple[int, ...]) -> str:

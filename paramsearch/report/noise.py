@@ -10,10 +10,11 @@ from itertools import islice
 
 from accounting.model.configuration import Proposal
 from accounting.model.costs import discrete_laplace_deviation, noise_messages
+from accounting.model.laws.burst import Burst
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.sections import AtomNoise, CentralNoise
+from paramsearch.parameters.sections import AnyAtomNoise, BurstNoise, CentralNoise
 from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,
@@ -73,7 +74,7 @@ class _Entry:
 
     name: str
     messages: int
-    r: float
+    law: str
     p: Html
     mean: float
     rate: Html
@@ -88,16 +89,28 @@ def _entries(document: Document) -> Iterator[_Entry]:
         return
     step = _step(document)
     q, rate = math.exp(-step), -math.log(-math.expm1(-step))
-    yield _Entry(_CENTRAL, 2, 1.0, _double(q), 1 / math.expm1(step), number(rate, 6))
-    for elements, r, p in document.atoms:
-        mean, rate = r * p / (1 - p), -r * math.log1p(-p)
-        yield _Entry(atom_text(elements), len(elements), r, _double(p), mean, number(rate, 6))
+    yield _Entry(_CENTRAL, 2, _law(1.0), _double(q), 1 / math.expm1(step), number(rate, 6))
+    for elements, noise in document.atoms:
+        name = atom_text(elements)
+        if noise is None:
+            yield _Entry(name, len(elements), "no noise", join(["–"]), 0.0, join(["–"]))
+        elif isinstance(noise, Burst):
+            law, rate = _law(noise.m, bursts=True), noise.rate
+            yield _Entry(name, len(elements), law, _double(noise.p), noise.mean, number(rate, 6))
+        else:
+            law, rate = _law(noise.r), -noise.r * math.log1p(-noise.p)
+            yield _Entry(name, len(elements), law, _double(noise.p), noise.mean, number(rate, 6))
 
 
-def _written(name: str, messages: int, noise: CentralNoise | AtomNoise) -> _Entry:
+def _law(parameter: float, *, bursts: bool = False) -> str:
+    return f"bursts, m = {parameter:.0f}" if bursts else f"NB, r = {parameter:,.6g}"
+
+
+def _written(name: str, messages: int, noise: CentralNoise | AnyAtomNoise) -> _Entry:
     p = probability(Fraction(noise.p), exact=noise.p)
     rate = quotient(Fraction(noise.rate), exact=noise.rate)
-    return _Entry(name, messages, noise.r, p, noise.mean, rate)
+    law = _law(noise.m, bursts=True) if isinstance(noise, BurstNoise) else _law(noise.r)
+    return _Entry(name, messages, law, p, noise.mean, rate)
 
 
 def _double(p: float) -> Html:
@@ -122,7 +135,7 @@ def noise_section(document: Document, *, honest: float) -> Html:
     rows = [
         (
             element("span", entry.name, class_="atom"),
-            number(entry.r, 6),
+            entry.law,
             entry.p,
             number(entry.mean, 6),
             entry.rate,
@@ -132,8 +145,9 @@ def noise_section(document: Document, *, honest: float) -> Html:
     ]
     more = 1 + len(document.atoms) - len(rows)
     note = (
-        "The messages of an atom sum to 0 and are sent together, NB(r, p) times over all users, in "
-        "compound Poisson events of the given rate. Point at a number for its exact value."
+        "The messages of an atom sum to 0 and are sent together, in compound Poisson events of the "
+        "given rate, all users together. With NB their number is negative binomial with r and p; "
+        "with bursts every event has 1 + NB(m, p) of them. Point at a number for its exact value."
     )
     if document.dimension > 1:
         note += f" Each of the {document.dimension:,} coordinates has noise of its own."
@@ -141,7 +155,7 @@ def noise_section(document: Document, *, honest: float) -> Html:
         note += " This is the noise of all users; the proof counts on that of the honest ones only."
     if more:
         note += f" The first {len(rows) - 1:,} atoms are listed, {more:,} more are in the file."
-    heads = ("Atom", "r", "p", "Mean", "Rate", "Share of messages")
+    heads = ("Atom", "Law", "p", "Mean", "Rate", "Share of messages")
     return section(
         "noise",
         "The noise",

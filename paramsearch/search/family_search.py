@@ -91,6 +91,7 @@ class Search:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.lock = RLock()  # held while threads change the best candidate, or report it
+        self.ratios: list[float] = []  # of stage 2 to stage 1, as logarithms, for ``solved``
         self.passed = self.planned = 0  # families that stage 1 passed on, so far and in all rounds
         self.screening = FamilyScreening(
             self.target,
@@ -177,11 +178,15 @@ class Search:
 
     def _tail(self) -> TailCorrection | None:
         """What the families that both stages solved say about heavy tails, if there are enough."""
+        central = central_messages(self.target.step)
+        latest = self.solved[len(self.ratios) :]
+        logs = [math.log((c.solution.messages - central) / e.value) for e, c in latest]
+        # only differences within a round count: each has a calibration of its own
+        self.ratios += [log - sum(logs) / len(logs) for log in logs]
         if len(self.solved) < _FEWEST_RANKED:
             return None
-        central = central_messages(self.target.step)
-        ratios = [(found.solution.messages - central) / entry.value for entry, found in self.solved]
-        return TailCorrection.fitted([entry.concentration for entry, _ in self.solved], ratios)
+        concentrations = [entry.concentration for entry, _ in self.solved]
+        return TailCorrection.fitted(concentrations, np.exp(self.ratios).tolist())
 
     def _solve_all(self, families: list[Screened]) -> list[Candidate]:
         """Stage 2 for several families; those that are too large are left out."""

@@ -24,6 +24,7 @@ from accounting.base.progress import Progress, silent
 from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters
 from accounting.model.family import UNIT, Family, halves
+from accounting.model.laws.negative_binomial import NegativeBinomial
 from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target
 
@@ -77,21 +78,21 @@ def _proposal(
     problem = target.problem
     top = problem.max_value
     part = problem.delta if top == 1 else problem.delta / 2
-    atoms = [AtomParameters(UNIT, 3 * (1 + math.log(1 / part)), math.exp(-0.2 * eps_1 / top))]
+    listed = [(UNIT, 3 * (1 + math.log(1 / part)), math.exp(-0.2 * eps_1 / top))]
     if top > 1:
         r = 3 * (1 + math.log((2 * top - 1) / part))  # the paper counts atoms for m and for -m
-        atoms += [
-            AtomParameters(elements, r, math.exp(-0.2 * eps_2 / float(t)))
+        listed += [
+            (elements, r, math.exp(-0.2 * eps_2 / float(t)))
             for elements, t in zip(family.atoms, t_prime, strict=True)
             if t > 0
         ]
-    if any(atom.p >= 1 for atom in atoms):
+    if any(p >= 1 for _, _, p in listed):
         raise InvalidParameter(
             f"eps - eps* = {problem.eps - target.eps_central:g} is so small that a p rounds to 1"
         )
     return Proposal(
         max_value=top,
-        atoms=tuple(atoms),
+        atoms=tuple(AtomParameters(s, NegativeBinomial(r, p)) for s, r, p in listed),
         eps_central=target.eps_central,
         eps=problem.eps,
         delta=problem.delta,
@@ -105,8 +106,9 @@ def _split_cost(
 ) -> Callable[[float], float]:
     """The messages of a proposal as a function of the first atom's share of the slack."""
     even = _proposal(target, family, t_prime, eps_1=slack / 2, eps_2=slack / 2)
-    weight = np.array([len(atom.elements) * atom.r for atom in even.atoms])
-    rate = -2 * np.log([atom.p for atom in even.atoms])  # -log p per unit of share
+    noises = [(len(elements), noise) for elements, noise in even.atoms if noise]
+    weight = np.array([size * noise.r for size, noise in noises])
+    rate = -2 * np.log([noise.p for _, noise in noises])  # -log p per unit of share
 
     def cost(share: float) -> float:
         first = weight[0] / math.expm1(rate[0] * share)

@@ -7,10 +7,18 @@ from dataclasses import dataclass, replace
 from accounting.model.change import Change
 from accounting.model.costs import bits_per_message
 from accounting.model.problem import Problem
-from paramsearch.request import Objective
+from paramsearch.request import NoiseLaw, Objective
 
+_USUAL_M = 8
+"""The m of bursts that families are compared with: within 0.1 % of the best one for all atoms at
+max_value 5, 10 and 20 (eps = 1, delta = 1e-6, eps* = 0.9)."""
 _MOST_SPENT = 0.98
 """Largest share of eps that counts as spent by the central noise; keeps slacks positive."""
+
+
+def usual_m(noise: NoiseLaw) -> int:
+    """The m of the noise that families are compared with; 0 for negative binomials."""
+    return _USUAL_M if noise == "burst" else 0
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,8 @@ class Target:
             in different releases; if empty, a choice that depends only on max_value.
         share: Share of delta that fixed sequences of changes may use there; adaptive sequences
             reach more.
+        m: The m of noise that comes in bursts, unless an atom has its own; 0 for negative
+            binomials.
     """
 
     problem: Problem
@@ -35,6 +45,7 @@ class Target:
     objective: Objective = "messages"
     mixed: tuple[Change, ...] = ()
     share: float = 1.0
+    m: int = 0
 
     def at(self, max_value: int) -> Target:
         """The same target for another max_value; the same eps_central gives the same slacks."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from accounting.base.enclosure import exactly
 from accounting.model.change import SUBSTITUTION, Adjacency
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.request import Objective
+from paramsearch.request import NoiseLaw, Objective
 
 _NEAR = 1e-9
 """Relative tolerance of the central fraction; rounding of the central noise changes it by less."""
@@ -27,6 +27,7 @@ class Cell:
         central_fraction: eps of the central noise as a fraction of eps.
         objective: Whether its file has the fewest messages or the fewest bits.
         adjacency: Which data sets are neighbors.
+        noise: The law of the noise on the atoms.
     """
 
     max_value: int
@@ -35,6 +36,7 @@ class Cell:
     central_fraction: float
     objective: Objective = "messages"
     adjacency: Adjacency = SUBSTITUTION
+    noise: NoiseLaw = "negative-binomial"
 
     @property
     def name(self) -> str:
@@ -42,7 +44,8 @@ class Cell:
         numbers = map(exactly, (self.eps, self.delta, self.central_fraction))
         bits = ["bits"] if self.objective == "bits" else []
         other = [] if self.adjacency == SUBSTITUTION else [self.adjacency]
-        return "-".join([str(self.max_value), *numbers, *bits, *other])
+        law = ["burst"] if self.noise == "burst" else []
+        return "-".join([str(self.max_value), *numbers, *bits, *other, *law])
 
     def __str__(self) -> str:
         return (
@@ -50,6 +53,7 @@ class Cell:
             f"central fraction {exactly(self.central_fraction)}"
             + (", fewest bits" if self.objective == "bits" else "")
             + ("" if self.adjacency == SUBSTITUTION else f", {self.adjacency}")
+            + (", bursts" if self.noise == "burst" else "")
         )
 
     @property
@@ -69,7 +73,7 @@ class Cell:
         bits = file.provenance.settings.get("objective") == "bits"
         objective: Objective = "bits" if bits else "messages"
         numbers = problem.max_value, problem.eps, problem.delta, stated
-        return Cell(*numbers, objective, problem.adjacency)
+        return Cell(*numbers, objective, problem.adjacency, file.noise)
 
 
 def harder_neighbors(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:

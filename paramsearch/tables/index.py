@@ -20,7 +20,7 @@ from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import bits_per_message
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.request import Objective
+from paramsearch.request import NoiseLaw, Objective
 from paramsearch.tables.cell import Cell
 
 VERSION = "table_version"
@@ -138,11 +138,12 @@ def version_of(file: ParameterFile) -> str | None:
     return version if isinstance(version, str) else None
 
 
-_NOT_NUMBERS = {"file", "sha256", "seconds", "objective", "adjacency", "version"}
+_NOT_NUMBERS = {"file", "sha256", "seconds", "objective", "adjacency", "noise", "version"}
 """Columns that are texts or may be absent."""
 _NEWER: dict[str, str | None] = {
     "objective": "messages",
     "adjacency": SUBSTITUTION,
+    "noise": "negative-binomial",
     "version": None,
 }
 """Columns that earlier indexes do not have, and what they would have had in them."""
@@ -153,6 +154,7 @@ _ARROW = {
     str: pa.string(),
     Objective: pa.string(),
     Adjacency: pa.string(),
+    NoiseLaw: pa.string(),
     float | None: pa.float64(),
     str | None: pa.string(),
 }
@@ -212,5 +214,6 @@ def _possible(row: Row) -> bool:
         and min(row.max_value, row.eps, row.delta, row.n, row.noise_messages, row.rmse) > 0
         and row.objective in get_args(Objective)
         and row.adjacency in get_args(Adjacency)
+        and row.noise in get_args(NoiseLaw)
         and _FILE.fullmatch(row.file) is not None
     )

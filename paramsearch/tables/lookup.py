@@ -3,7 +3,7 @@
 (eps', delta')-privacy for inputs 0..K' is (eps, delta)-privacy for inputs 0..K whenever
 eps' <= eps, delta' <= delta and K' >= K, and the noise does not depend on n: all such files serve,
 and the cost and the error are those of the file.  A file for substitution serves a request for
-zero-out, never the other way round.
+zero-out, never the other way round.  The law of the noise is free unless the request names one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from accounting.base.validation import AnyPath, as_path, instance
 from accounting.model.change import covers
 from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.parameters.parameter_file import ParameterFile, load
-from paramsearch.request import Objective
+from paramsearch.request import NoiseLaw, Objective
 from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row
 from paramsearch.tables.query import Query
@@ -95,7 +95,7 @@ class Found(Summarized):
 
     def command(self) -> str | None:
         """The command that makes a file for exactly the request, with the error of this file."""
-        return self.query.command(self.row.central_fraction)
+        return self.query.command(self.row.central_fraction, self.row.noise)
 
     @property
     def exact(self) -> bool:
@@ -195,6 +195,12 @@ class Table(Summarized):
                 f"adjacency = {query.adjacency}: no file in the table serves; all are for "
                 f"{self.rows[0].adjacency}, which does not cover it; {_remedy(query)}"
             )
+        rows = [row for row in rows if query.suits(row)]
+        if not rows:
+            raise InvalidParameter(
+                f"noise = {query.noise}: no file in the table has this law; leave it out, so that "
+                f"any serves, or {_remedy(query)}"
+            )
         for requirement in query.requirements():
             left = [row for row in rows if requirement.met_by(row)]
             if not left:
@@ -213,6 +219,7 @@ class Table(Summarized):
         max_value: int,
         central_fraction: float,
         objective: Objective = "messages",
+        noise: NoiseLaw = "negative-binomial",
     ) -> ParameterFile | None:
         """Find the file of the most similar problem, from which a search can start.
 
@@ -222,20 +229,21 @@ class Table(Summarized):
             max_value: The largest value of the problem.
             central_fraction: The eps of its central noise as a fraction of eps.
             objective: What should be small; decides between files for the same problem.
+            noise: The law of the noise; decides between files for the same problem and objective.
 
         Returns:
             The file; None if no file has this max_value or a slightly larger one.
         """
         rows = [row for row in self.rows if 1 <= row.max_value / max_value <= _SIMILAR]
 
-        def distance(row: Row) -> tuple[float, bool]:
+        def distance(row: Row) -> tuple[float, bool, bool]:
             numbers = (
                 abs(math.log(row.eps / eps))
                 + abs(math.log(math.log(row.delta) / math.log(delta)))
                 + _WEIGHT * abs(row.central_fraction - central_fraction)
                 + _WEIGHT * math.log(row.max_value / max_value)
             )
-            return numbers, row.objective != objective
+            return numbers, row.objective != objective, row.noise != noise
 
         return load(self.path / min(rows, key=distance).file) if rows else None
 

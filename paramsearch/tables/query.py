@@ -12,7 +12,13 @@ from accounting.base.validation import one_of, positive
 from accounting.model.change import SUBSTITUTION, covers
 from accounting.model.costs import central_rmse
 from accounting.model.problem import Problem
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Objective, Request, error_ratio
+from paramsearch.request import (
+    DEFAULT_CENTRAL_FRACTION,
+    NoiseLaw,
+    Objective,
+    Request,
+    error_ratio,
+)
 from paramsearch.tables.index import Row
 
 
@@ -47,6 +53,8 @@ class Query(Problem):
         max_error_ratio: The same, in units of the error of the central mechanism.  If neither is
             given, about 1.11 as in ``Request``, or the least that the table has.
         objective: Whether the number of messages or the number of bits should be small.
+        noise: The law of the noise that a file must have; by default it may have any.  Clients that
+            know only formats 1 to 4 need "negative-binomial".
 
     The other arguments are those of ``Problem``.
 
@@ -61,6 +69,7 @@ class Query(Problem):
     max_rmse: float | None = None
     max_error_ratio: float | None = None
     objective: Objective = "messages"
+    noise: NoiseLaw | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,6 +86,8 @@ class Query(Problem):
         if self.max_error_ratio is not None:
             error_ratio(self.max_error_ratio)
         one_of("objective", self.objective, get_args(Objective))
+        if self.noise is not None:
+            one_of("noise", self.noise, get_args(NoiseLaw))
 
     def requirements(self) -> Iterator[Requirement]:
         """What a row of the index has to meet."""
@@ -105,8 +116,12 @@ class Query(Problem):
 
     def as_private(self, row: Row) -> bool:
         """Whether the file of a row has at least this privacy, whatever its error is."""
-        covered = covers(row.adjacency, self.adjacency) and row.max_value >= self.max_value
+        covered = self.suits(row) and row.max_value >= self.max_value
         return covered and row.eps <= self.eps and row.delta <= self.delta
+
+    def suits(self, row: Row) -> bool:
+        """Whether the file of a row has the adjacency and the law of the noise."""
+        return covers(row.adjacency, self.adjacency) and self.noise in (None, row.noise)
 
     @property
     def central_rmse(self) -> float:
@@ -116,24 +131,30 @@ class Query(Problem):
     def served_by(self, row: Row) -> bool:
         """Whether the file of a row has at least this privacy and at most this error."""
         met = all(requirement.met_by(row) for requirement in self.requirements())
-        return met and covers(row.adjacency, self.adjacency)
+        return met and self.suits(row)
 
     def request(self) -> Request:
         """The request that generates a file for exactly this problem.
 
         Returns:
-            The request, with the usual error if the query does not say.
+            The request, with the usual error and law if the query does not say.
 
         Raises:
             InvalidParameter: If no search accepts the numbers.
         """
-        return Request(**vars(self))  # a request has all fields of a query
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return Request(**given)  # a request has all fields of a query
 
-    def command(self, central_fraction: float = DEFAULT_CENTRAL_FRACTION) -> str | None:
+    def command(
+        self,
+        central_fraction: float = DEFAULT_CENTRAL_FRACTION,
+        noise: NoiseLaw = "negative-binomial",
+    ) -> str | None:
         """The command that makes a file for exactly this problem.
 
         Args:
             central_fraction: What the command allows as error if the query does not say.
+            noise: The law of the noise if the query does not say.
 
         Returns:
             The command without an output file; None if ``generate`` refuses it.
@@ -152,4 +173,5 @@ class Query(Problem):
             f"--delta {exactly(self.delta)} --max-value {self.max_value} {error}"
             + (" --objective bits" if self.objective == "bits" else "")
             + ("" if self.adjacency == SUBSTITUTION else f" --adjacency {self.adjacency}")
+            + (" --noise burst" if (self.noise or noise) == "burst" else "")
         )

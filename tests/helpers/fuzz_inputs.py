@@ -10,7 +10,7 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from odd_values import INTEGERS, NUMBERS, OTHERS
 
 from accounting import AccountingError, greedy, halves, hubs, ones, radix
 from accounting.model.configuration import Proposal
-from accounting.model.mechanism import ExactCentral, ExactNoise
+from accounting.model.mechanism import ExactCentral
 from paramsearch.certification.certify import certify
 from paramsearch.filling.folder import Folder
 from paramsearch.filling.grid import Grid
@@ -42,6 +42,7 @@ class Inputs:
 
     def __init__(self) -> None:
         one = {"atom": [-1, 1], "r": 2.0, "p": 0.5}
+        burst = {"atom": [-1, 1], "law": "burst", "rate": 3.0, "p": 0.5, "m": 2}
         two = {"atom": [-1, -1, 2], "r": 5.0, "p": 0.8}
         small = {"max_value": 1, "eps": 1.0, "delta": 0.3, "n": 100, "eps_central": 0.9}
         self.configurations: list[dict[str, Any]] = [
@@ -49,12 +50,14 @@ class Inputs:
             {**small, "max_value": 2, "delta": 0.5, "atoms": [one, two]},
             {**small, "atoms": [one], "dimension": 7, "eps_central": 0.4, "delta": 0.6},
             {**small, "atoms": [one, {**one, "p": 0.7}, one]},
+            {**small, "delta": 0.5, "atoms": [burst]},
+            {**small, "atoms": [burst, one]},
         ]
         for family in (greedy(5, [3]), hubs(9)):
             atoms = [{"atom": list(a), "r": 12.0, "p": 0.9} for a in family.atoms]
             self.configurations.append({**small, "max_value": family.max_value, "atoms": atoms})
         self.files: list[dict[str, Any]] = []
-        for data in self.configurations[:4]:
+        for data in self.configurations[:6]:
             made = certify(uncertified(Proposal.of(data)), tier="fast")
             self.files.append(json.loads(dumps(made)))
         symbols = list(range(4)) * 100
@@ -215,7 +218,11 @@ def _plausible(rng: random.Random) -> dict[str, Any]:
     family = build(top) if top > 1 else ones(1)
     wild = rng.random() < 0.6
 
-    def noise() -> dict[str, float]:
+    def noise() -> dict[str, Any]:
+        if rng.random() < 0.25:
+            rate = rng.choice([3.0, 17.0, 10 ** rng.uniform(-12, 9)])
+            p = rng.choice([0.5, 0.9, rng.random() or 0.5])
+            return {"law": "burst", "rate": rate, "p": p, "m": rng.choice([1, 2, 8, 64])}
         if rng.random() < 0.5:
             r, p = rng.choice([0.5, 1.0, 12.0]), rng.choice([0.5, 0.9, 0.99])
         else:
@@ -229,7 +236,7 @@ def _plausible(rng: random.Random) -> dict[str, Any]:
     each = rng.random() < 0.5
     atoms = [{"atom": list(a), **(noise() if each else same)} for a in family.atoms]
     if rng.random() < 0.2:
-        again = [{**entry, **noise()} for entry in atoms[: rng.choice([1, 3, 100])]]
+        again = [{"atom": entry["atom"], **noise()} for entry in atoms[: rng.choice([1, 3, 100])]]
         atoms += again * rng.choice([1, 1, 70])
     eps_central = 10 ** rng.uniform(-12, 1.5) * rng.choice([1, top])
     data = {
@@ -334,10 +341,10 @@ def _forged(rng: random.Random, data: dict[str, Any]) -> dict[str, Any]:
         central = ExactCentral(p=p / (1 + p), rate=Fraction(_rational(rng)))
     atoms = []
     for entry in file.atoms:
-        noise = ExactNoise(p=Fraction(entry.p), rate=Fraction(entry.rate))
+        noise = entry.exact()
         if rng.random() < 0.5:
             p = Fraction(_rational(rng))
-            noise = ExactNoise(p=p / (1 + p), rate=Fraction(_rational(rng)))
+            noise = replace(noise, p=p / (1 + p), rate=Fraction(_rational(rng)))
         atoms.append((entry.atom, noise))
     try:
         found = assemble(file.problem, central, atoms, file.provenance, file.certificate)

@@ -12,8 +12,8 @@ import numpy as np
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.threads import in_chunks
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import NoiseSum
 
 _LONGEST = 1 << 15
 """Longest table of a central noise: the time grows with its square."""

@@ -22,7 +22,7 @@ from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.composition.dropouts.central_offsets import Cases, OffsetPoints, ThinnedCentral
 from accounting.evaluator.view_pairs import ViewPairs
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import NoiseSum
 
 _BLOCK = 64
 """Changes whose profiles are in memory at a time, in every thread."""

@@ -14,48 +14,60 @@ _LN2 = 0.6931471805599453
 
 
 @kernel
-def nb_sum_masses(
+def noise_masses(
     start: IntArray,
     first: IntArray,
-    all_r: FloatArray,
     all_p: FloatArray,
+    all_order: IntArray,
+    all_weights: FloatArray,
     all_mass: FloatArray,
     all_exponent: IntArray,
 ) -> None:
-    """Masses of sums of independent NB(r_i, p_i), each relative to that at 0.
+    """Masses of sums of independent noises, each relative to that at 0.
 
     Table t begins at start[t], and its parts at first[t].  The masses are mass * 2^(512 exponent),
-    where scaling by powers of two is exact.  With s_i(k) = sum_{j>=1} p_i^j g_{k-j} they obey
-    k g_k = sum_i r_i s_i(k) and s_i(k) = p_i (g_{k-1} + s_i(k-1)); for a single part that is
-    g_k = g_{k-1} p (k - 1 + r) / k.  All terms are positive, so errors grow linearly (Lemma F1).
+    where scaling by powers of two is exact.  Part i keeps the sums s_1(k) = g_{k-1} + p s_1(k-1),
+    s_j(k) = s_{j-1}(k) + p s_j(k-1) for j up to its order n, and with its two weights
+
+        k g_k = sum over the parts of  v s_n(k) + w s_n(k-1).
+
+    All terms are positive, so errors grow linearly (Lemma F1).  For a single negative binomial,
+    of order 1 with v = r p and w = 0, that is g_k = g_{k-1} (r p + p (k - 1)) / k.
     """
     big = 2.0**RESCALE_BITS
     small = 2.0**-RESCALE_BITS
     for t in range(start.size - 1):
         mass = all_mass[start[t] : start[t + 1]]
         exponent = all_exponent[start[t] : start[t + 1]]
-        r = all_r[first[t] : first[t + 1]]
         p = all_p[first[t] : first[t + 1]]
-        s = np.zeros(r.size)
+        order = all_order[first[t] : first[t + 1]]
+        weights = all_weights[first[t] : first[t + 1]]
+        alone = order.size == 1 and order[0] == 1
+        sums = np.zeros((order.size, order.max()))
         mass[0] = 1.0
         exponent[0] = 0
         g = 1.0
         e = 0
         for k in range(1, mass.size):
-            if r.size == 1:
-                g *= p[0] * ((k - 1) + r[0]) / k
+            if alone:
+                g *= (weights[0, 0] + p[0] * (k - 1)) / k
             else:
                 g_next = 0.0
-                for i in range(r.size):
-                    s[i] = p[i] * (g + s[i])
-                    g_next += r[i] * s[i]
+                for i in range(order.size):
+                    s = sums[i]
+                    last = order[i] - 1
+                    before = s[last]
+                    carried = g
+                    for j in range(order[i]):
+                        carried += p[i] * s[j]
+                        s[j] = carried
+                    g_next += weights[i, 0] * s[last] + weights[i, 1] * before
                 g = g_next / k
             if g > big or g < small:
                 factor = small if g > big else big
                 e += 1 if g > big else -1
                 g *= factor
-                for i in range(r.size):
-                    s[i] *= factor
+                sums *= factor
             mass[k] = g
             exponent[k] = e
 
@@ -68,7 +80,7 @@ def normalize_masses(
     all_log_mass: FloatArray,
     largest: FloatArray,
 ) -> None:
-    """Divide the masses of ``nb_sum_masses`` by their sum, and add their scales to ``log_mass``.
+    """Divide the masses of ``noise_masses`` by their sum, and add their scales to ``log_mass``.
 
     ``log_mass`` holds the logarithms of the unscaled masses; in the end it is correct where
     ``mass`` underflows, too.  ``largest`` becomes the largest |log_mass| of each table.

@@ -35,7 +35,7 @@ from accounting.evaluator.spectra import (
 )
 from accounting.evaluator.tilted_losses import LARGEST_GRID, TiltedLosses, TiltedRows, tilt_rows
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import NoiseSum
 
 _RATIO = 1.5
 """Ratio of the slacks of one group; rule of thumb."""

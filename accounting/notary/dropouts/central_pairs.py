@@ -13,7 +13,7 @@ from flint import arb
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 from accounting.base.balls import ball, double
 from accounting.base.errors import TooLarge
-from accounting.notary.tables import NoiseTable
+from accounting.notary.tables import NegativeBinomialPart, NoiseTable
 
 _UNDERFLOWN = 1e-290
 """More than all products of two masses that are not normal doubles together."""
@@ -26,7 +26,7 @@ class CentralPair:
 
     def __init__(self, share: arb, loss: arb, tail: float, beyond: int) -> None:
         self.q = (-loss).exp()
-        table = NoiseTable([(share, self.q)])
+        table = NoiseTable([NegativeBinomialPart(share, self.q)])
         self.size = len(table.log_masses(tail, beyond))
         if self.size > _LONGEST:
             raise TooLarge(

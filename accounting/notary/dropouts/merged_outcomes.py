@@ -138,7 +138,7 @@ class MergedOutcomes:
                 round(float(np.average(np.arange(len(law)), weights=law)))
                 for law in (one.before, one.after)
             )
-            plan = partial(plan_runs, log_mass, shift + middle - after, clip=clip, monotone=True)
+            plan = partial(plan_runs, log_mass, shift + middle - after, clip=clip, monotone_from=0)
             runs = plan(step)
             if runs.top + one.offset / step < lowest:
                 continue

@@ -20,7 +20,14 @@ from paramsearch.cli.output import Fact
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.words import atom_in_words, claim_in_words, values_of
+from paramsearch.parameters.sections import BURST
+from paramsearch.parameters.words import (
+    atom_in_words,
+    claim_in_words,
+    laws_of,
+    noise_in_words,
+    values_of,
+)
 
 _STYLE = {
     "certified": "bold green",
@@ -99,6 +106,7 @@ class Answer:
             ],
             "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
             "adjacency": found.claim.adjacency,
+            "noise_laws": laws_of(self.document),
             "max_value": found.mechanism.max_value,
             "dimension": found.mechanism.dimension,
             "releases": found.claim.releases,
@@ -167,6 +175,8 @@ class Answer:
             yield "certificate", "not looked at: this is about another claim than the file's own"
         if self._adjacency is not None:
             yield "adjacency", self._adjacency
+        if BURST in laws_of(self.document):
+            yield "noise", noise_in_words(self.document)
         expected = ExpectedCost.of(self.document, found.claim)
         if expected is not None:
             if isinstance(self.document, ParameterFile) and (values := values_of(self.document)):

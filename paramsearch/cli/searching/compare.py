@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from paramsearch.request import Request
 
 _HEADS = ("mechanism", "RMSE", "messages", "bits", "overhead", "privacy")
-_WIDTHS = (22, 8, 8, 8)
-"""Least widths of columns, for the row of our noise, which comes last."""
+_WIDTHS = (8, 8, 8)
+"""Least widths of the columns after the name, for the rows of our noise, which come last."""
 
 
 def compare(
@@ -60,6 +60,7 @@ def compare(
     releases: options.Releases = 1,
     honest: options.Honest = 1.0,
     adjacency: options.Adjacencies = None,
+    noise: options.Noises = None,
     tries: Annotated[
         int,
         typer.Option(
@@ -76,8 +77,8 @@ def compare(
     The others are printed before the search for our noise. Messages and bits are those of a user
     with a value in one release; overhead is relative to the bits of a sum without privacy.
     """
+    from paramsearch.comparison import IN_BURSTS, OURS, other_mechanisms
     from paramsearch.comparison import compare as compared
-    from paramsearch.comparison import other_mechanisms
     from paramsearch.request import Request
 
     request = Request(
@@ -93,8 +94,11 @@ def compare(
         honest=honest,
         tries=tries,
     )
-    requests = [replace(request, adjacency=one) for one in dict.fromkeys(adjacency or ())]
-    requests = requests or [request]
+    requests = [
+        replace(request, adjacency=one, noise=law)
+        for one in dict.fromkeys(adjacency or (request.adjacency,))
+        for law in dict.fromkeys(noise or (request.noise,))
+    ]
     if plot is not None:
         check_writable(plot, "--plot", PLOT_SUFFIXES)
     with progress("compare") as say:
@@ -102,9 +106,11 @@ def compare(
         others = [other_mechanisms(one) for one in requests]
     rows = _side_by_side(row for found in others for row in found.rows)
     left_out = tuple(dict.fromkeys(reason for found in others for reason in found.left_out))
-    cells = partial(_cells, labeled=[one.adjacency for one in requests] != [SUBSTITUTION])
+    cells = partial(_cells, labeled={one.adjacency for one in requests} != {SUBSTITUTION})
     if not as_json:  # now, as the search may take minutes
-        table = TextTable(cells(None), widths=_WIDTHS)
+        bursts = any(one.noise == "burst" for one in requests)
+        name = len(OURS + IN_BURSTS * bursts)
+        table = TextTable(cells(None), widths=(name, *_WIDTHS))
         write_lines(_scope(request))
         table.write([cells(row) for row in rows])
     interrupted = False

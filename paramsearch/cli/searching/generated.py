@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -36,6 +36,7 @@ _ALIKE = (
     "honest",
     "dimension",
     "adjacency",
+    "noise",
 )
 """What a file to resume must have in common with the request."""
 _SAME_ERROR = 1e-9
@@ -153,14 +154,20 @@ def file_to_resume(path: Path | None, request: Request | RealRequest) -> Paramet
     for name in _ALIKE:
         if not hasattr(request, name):  # real values are rounded as in the file
             continue
-        known = file.dimension if name == "dimension" else getattr(file.problem, name)
-        asked = getattr(request, name)
+        known, asked = _stated(file, name), getattr(request, name)
         if known != asked:
             raise InvalidParameter(
                 f"--resume: {path} has {name} = {known}, not {asked}; give the options it was made "
                 "with, or another --output without --resume"
             )
     return file
+
+
+def _stated(file: ParameterFile, name: str) -> Any:
+    """What a file says of an entry of a request."""
+    if name == "dimension":
+        return file.dimension
+    return file.noise if name == "noise" else getattr(file.problem, name)
 
 
 def better(
@@ -203,7 +210,7 @@ def facts(
 ) -> Iterator[Fact]:
     """The result in words, with what else there is to say of it."""
     from paramsearch.parameters.expected_cost import ExpectedCost
-    from paramsearch.parameters.words import file_claim_in_words, values_of
+    from paramsearch.parameters.words import file_claim_in_words, noise_in_words, values_of
 
     file = made.file
     certificate, cost, problem = file.certificate, file.cost, file.problem
@@ -227,10 +234,7 @@ def facts(
             f"more messages, but shorter than {cost.bits_per_message} bits",
         )
     yield "error", ExpectedCost.of_file(file).error_in_words()
-    sizes = sorted(len(entry.atom) for entry in file.atoms)
-    some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
-    atoms = f"{len(sizes)} atom{'s' * (len(sizes) > 1)} of {some} messages"
-    yield "noise", f"{atoms}, central eps {file.central.eps_central:.6g}"
+    yield "noise", noise_in_words(file)
     if file.dimension > 1:
         yield "message", f"a coordinate and a value: {cost.bits_per_message} bits"
     if made.optimality is not None:

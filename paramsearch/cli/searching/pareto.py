@@ -45,6 +45,7 @@ def pareto(
             metavar="RATIO",
         ),
     ] = None,
+    noise: options.Noise = "negative-binomial",
     adjacency: options.Adjacency = "substitution",
     tries: Annotated[int, typer.Option(help="Number of families to try for each point.")] = 20,
     seed: options.Seed = 0,
@@ -71,6 +72,7 @@ def pareto(
         eps=eps,
         delta=delta,
         max_value=max_value,
+        noise=noise,
         adjacency=adjacency,
         tries=tries,
         seed=seed,
@@ -109,11 +111,20 @@ def pareto(
     if plot is not None:
         _draw(plot, files)
     if as_json:
-        print_json({"adjacency": adjacency, "points": rows, "interrupted": interrupted})
+        print_json(
+            {
+                "adjacency": adjacency,
+                "noise": noise,
+                "points": rows,
+                "interrupted": interrupted,
+            }
+        )
     else:
         if request.adjacency != SUBSTITUTION:
             words = changes_in_words(1, same_change=False, adjacency=request.adjacency)
             write(f"certified for {words}\n")
+        if request.noise == "burst":
+            write("noise in bursts\n")
         write("fraction      RMSE  over central  noise messages  messages per user\n")
         for row in rows:
             write(
@@ -137,6 +148,7 @@ def _name(point: Request) -> str:
         kind, number = "error", point.max_error_ratio
     assert number is not None
     also = "" if point.adjacency == SUBSTITUTION else f"-{point.adjacency}"
+    also += "-burst" if point.noise == "burst" else ""
     return f"{point.max_value}-{point.eps:g}-{point.delta:g}-{kind}-{exactly(number)}{also}.json"
 
 

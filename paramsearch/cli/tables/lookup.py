@@ -27,6 +27,7 @@ _ASKED = (
     "max_rmse",
     "max_error_ratio",
     "objective",
+    "noise",
 )
 """What a request can say; files of tables are for one release of numbers."""
 _SHOWN = 4
@@ -47,13 +48,14 @@ def lookup(
     max_error_ratio: options.MaxErrorRatio = None,
     objective: options.Objective = "messages",
     adjacency: options.Adjacency = "substitution",
+    noise: options.AnyNoise = None,
     output: options.Output = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Find the cheapest certified file of a table that serves a request, for any number of users.
 
     A file for a smaller eps or delta or for larger inputs also serves, and one for substitution
-    serves zero-out. Files are for one release.
+    serves zero-out. Files are for one release. Noise in bursts takes a client that knows format 5.
     """
     from paramsearch.parameters.parameter_file import save
     from paramsearch.tables.lookup import Table
@@ -68,6 +70,7 @@ def lookup(
         max_error_ratio=max_error_ratio,
         objective=objective,
         adjacency=adjacency,
+        noise=noise,
     )
     if output is not None:
         check_writable(output, "--output")
@@ -99,7 +102,7 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
 
 
 def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
-    from paramsearch.parameters.words import changes_in_words
+    from paramsearch.parameters.words import changes_in_words, noise_in_words
 
     row = found.row
     made = f"({exactly(row.eps)}, {row.delta!r}) for one release of inputs up to {row.max_value:,}"
@@ -125,6 +128,8 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
         f"RMSE {row.rmse:.6g} of the sum, {found.error_ratio:.4g} times the central one at eps = "
         f"{exactly(found.query.eps)}",
     )
+    if row.noise == "burst":
+        yield "noise", f"{noise_in_words(found.file)}: format 5, which not every client knows"
     for label, others in (("less error", found.others), ("cheaper", found.cheaper[::-1])):
         for other in others[:_SHOWN]:
             ratio = other.rmse / found.query.central_rmse

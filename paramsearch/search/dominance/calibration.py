@@ -21,8 +21,9 @@ from accounting.model.change import ZERO_OUT
 from paramsearch.search.dominance.program import DominanceProgram, InputColumns, by_distance
 from paramsearch.search.target import Target
 
-_RADIUS = 1.1
-"""Radius of a typical active pair, in units of sqrt(2 log(1 / delta))."""
+_OF_NEGATIVE_BINOMIALS, _OF_BURSTS = (1.1, 1.0, 1.0), (0.85, 1.06, 1.31)
+"""Radius of a typical active pair, in units of sqrt(2 log(1 / delta)), and r of {-1, +1} and of the
+other atoms, in units of log(1 / delta); for bursts as found at max_value 10."""
 _SMOOTHING = 0.05
 """Distances, as a share of max_value, over which radii are averaged."""
 _PRIOR = 0.02
@@ -85,8 +86,9 @@ class Calibration:
     @staticmethod
     def typical(target: Target) -> Calibration:
         logarithm = max(1.0, math.log(1 / target.problem.delta))
-        radius = np.full(target.problem.max_value + 1, _RADIUS * math.sqrt(2 * logarithm))
-        return Calibration(radius, logarithm, logarithm)
+        typical, unit, others = _OF_BURSTS if target.m else _OF_NEGATIVE_BINOMIALS
+        radius = np.full(target.problem.max_value + 1, typical * math.sqrt(2 * logarithm))
+        return Calibration(radius, unit * logarithm, others * logarithm)
 
     def program(self, target: Target, columns: InputColumns, size: FloatArray) -> DominanceProgram:
         """The dominance program of atoms of these sizes, {-1, +1} first, in the second norm."""

@@ -24,8 +24,9 @@ from accounting.model.change import SUBSTITUTION, Change, change_count
 from accounting.model.configuration import Configuration, Proposal
 from accounting.model.costs import AtomParameters, central_messages
 from accounting.model.family import UNIT, Family
-from accounting.model.negative_binomial import NegativeBinomial
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.burst import Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import Law, NoiseSum
 from paramsearch.search.noise.change_sequences import Sequences, sequences
 from paramsearch.search.target import Target
 
@@ -36,6 +37,9 @@ _ALL_PAIRS_UNTIL = 240
 changes as there are then."""
 _TYPICAL_R = 15.0
 """r of the first guess."""
+_ENOUGH_BURSTS, _LEAST_BEYOND = 1.02, 0.1
+"""Expected number of bursts in units of log(1 / delta), and the least share of an atom's copies
+beyond the first of every burst; rules of thumb."""
 _MEAN_PER_SHIFT = 30.0
 """Mean of the first guess, per unit of shift / slack."""
 _SMALLEST_MEAN = 40.0
@@ -54,12 +58,14 @@ class NoiseModel:
             same noise.  By default, every atom has a law of its own.
         pairs: The pairs (j, k) of inputs that are considered, an array of shape (n, 2); by default,
             everything that a user can change.
+        sizes: The m of the bursts of each law; by default, that of the target.
     """
 
     family: Family
     target: Target
     law: IntArray | None = None
     pairs: IntArray | None = None
+    sizes: IntArray | None = None
 
     def watching(self, pairs: IntArray) -> NoiseModel:
         """The same model for these pairs alone."""
@@ -140,7 +146,18 @@ class NoiseModel:
 
     @cached_property
     def estimator(self) -> Estimator:
-        return Estimator(self.view_pairs, eps=self.target.problem.eps, delta=self.target.goal)
+        target = self.target
+        return Estimator(
+            self.view_pairs,
+            eps=target.problem.eps,
+            delta=target.goal,
+            m=self.burst_sizes if target.m else None,
+        )
+
+    @cached_property
+    def burst_sizes(self) -> IntArray:
+        """The m of the bursts of each law; 0 for negative binomials."""
+        return np.full(len(self.size), self.target.m) if self.sizes is None else self.sizes
 
     def messages(self, x: FloatArray) -> float:
         """Noise messages of all users in one coordinate."""
@@ -156,12 +173,15 @@ class NoiseModel:
 
     def proposal(self, x: FloatArray) -> Proposal:
         """The noise as doubles, with the claim that it is meant to satisfy."""
-        noises = [NegativeBinomial.from_mean(mean=mean, r=r) for mean, r in np.exp(x).T.tolist()]
+        noises = [
+            self._noise(mean, r, m)
+            for (mean, r), m in zip(np.exp(x).T.tolist(), self.burst_sizes.tolist(), strict=True)
+        ]
         problem = self.target.problem
         return Proposal(
             max_value=problem.max_value,
             atoms=tuple(
-                AtomParameters(elements, noises[law].r, noises[law].p)
+                AtomParameters(elements, noises[law])
                 for elements, law in zip(self.family.atoms, self.laws.tolist(), strict=True)
             ),
             eps_central=self.target.eps_central,
@@ -171,6 +191,12 @@ class NoiseModel:
             dimension=problem.dimension,
             adjacency=problem.adjacency,
         )
+
+    @staticmethod
+    def _noise(mean: float, r: float, m: int) -> Law:
+        if m:
+            return Burst.from_mean(mean=mean, r=r, m=m)
+        return NegativeBinomial.from_mean(mean=mean, r=r)
 
     @cached_property
     def shift_per_slack(self) -> FloatArray:
@@ -213,6 +239,18 @@ class NoiseModel:
     def per_atom(self, x: FloatArray) -> FloatArray:
         """(log mean, log r) of each atom."""
         return x[:, self.laws]
+
+    def with_enough_bursts(self, x: FloatArray) -> FloatArray:
+        """The same noise where it may suffice: delta is no smaller than the probability that an
+        atom has no burst at all, however large bursts are, so r is raised for a few more than
+        log(1 / delta) of them.  Negative binomials stay as they are."""
+        m, problem = self.burst_sizes, self.target.problem
+        if not self.target.m:
+            return x
+        least = _ENOUGH_BURSTS * math.log(max(problem.releases / self.target.goal, math.e))
+        mean = np.exp(x[0])
+        rho = least * mean / np.maximum(mean - least, _LEAST_BEYOND * mean)
+        return np.stack([x[0], np.maximum(x[1], np.log(rho * m / (m + 1)))])
 
     def noise_by_value(self, x: FloatArray) -> NoiseByValue:
         log_mean, log_r = self.per_atom(x).tolist()

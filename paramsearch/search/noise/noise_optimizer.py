@@ -191,7 +191,7 @@ class _Descent:
             excess = self.model.excess(x)
             return float(excess.max())
 
-        found = _SCALING.run(x, worst, self.slope)
+        found = _SCALING.run(self.model.with_enough_bursts(x), worst, self.slope)
         return _SCALING.extrapolated(found), excess - found.excess
 
     def run(self, tolerance: float, steps: int, give_up: float, deadline: float) -> Solution:

@@ -30,7 +30,7 @@ from accounting.evaluator.pairs import run_kernels
 from accounting.evaluator.tilted_losses import Factors, TiltedLosses, tilt_factors
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.change import Change
-from accounting.model.noise import NoiseSum
+from accounting.model.laws.noise import NoiseSum
 
 NB = NegativeBinomial
 STEP, FIRST, TOP = 2.0**-12, -4000, 1.0

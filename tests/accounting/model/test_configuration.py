@@ -57,7 +57,7 @@ def with_atom(**changes: object) -> str:
         (changed(atoms={}), "must be a list"),
         (changed(atoms=[{"atom": [-1, 1], "r": 1.0}]), r"atoms\[0\] must have exactly"),
         (with_atom(p=1.0), r"p of atom \[2, -1, -1\] = 1.0"),
-        (with_atom(p=0), "p of atom"),
+        (with_atom(p=0), "has no noise"),
         (with_atom(r=-2), "r of atom"),
         (with_atom(r="12"), "r of atom"),
         (with_atom(r=True), "r of atom"),

@@ -23,6 +23,7 @@ from accounting.model.question import Question
 from accounting.notary.columns import columns, revealed_value
 from accounting.notary.factors import Factor, SplitLoss, dominating, grouped, labeled
 from accounting.notary.notary import Notary
+from accounting.notary.tables import NegativeBinomialPart as Part
 from accounting.notary.tables import NoiseTable
 from accounting.proof.directed_rounding import configuration
 from accounting.proof.prove import prove
@@ -138,7 +139,7 @@ def test_tables_of_sums(r: float, p: float, r2: float, p2: float, k: int) -> Non
             for s, t in ((mp.mpf(r), p), (mp.mpf(r2), p2))
         )  # fmt: skip
         truth = mp.fsum(first[i] * second[k - i] for i in range(k + 1))
-        table = NoiseTable([(ball(r), ball(p)), (ball(r2), ball(p2))])
+        table = NoiseTable([Part(ball(r), ball(p)), Part(ball(r2), ball(p2))])
         at = table.at(np.array([k]))
         assert abs(mp.mpf(at.mass[k].mid().str(45, radius=False)) / truth - 1) < 1e-35
         estimate = table.log_masses(1e-12, k)[k]
@@ -166,7 +167,7 @@ def test_one_factor_from_both_sides(
             max(mass - scale * (more[z + shift] if 0 <= z + shift < len(more) else 0), 0)
             for z, mass in enumerate(f)
         )
-        table = NoiseTable([(ball(r), ball(p))])
+        table = NoiseTable([Part(ball(r), ball(p))])
         step = ball(h)
         log_mass = table.log_masses(clip / 4, abs(shift))
         groups = grouped(table, [shift], step, clip, log_mass)[shift]

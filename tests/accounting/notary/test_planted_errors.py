@@ -23,7 +23,7 @@ from accounting.notary import factors, grid
 from accounting.notary.factors import Factor, Groups, measure
 from accounting.notary.grid import CoordinateShift
 from accounting.notary.notary import Notary
-from accounting.notary.tables import NoiseTable
+from accounting.notary.tables import NegativeBinomialPart, NoiseTable
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.certify import claimed_mechanism
 from paramsearch.parameters.assembly import uncertified
@@ -151,7 +151,7 @@ def wrong_minimum(self: Notary, thinned: Any = None) -> Any:
     """M with q in place of q^2."""
     out = _tables(self, thinned)
     q = (-self.mechanism.central.loss()).exp()
-    out[-1, 1] = NoiseTable([*out[-1, 1].parts[:-1], (arb(1), q)])
+    out[-1, 1] = NoiseTable([*out[-1, 1].parts[:-1], NegativeBinomialPart(arb(1), q)])
     return out
 
 
@@ -163,19 +163,18 @@ def ends_weighted_as_the_middle(self: Any, n: int, side: Any) -> Any:
     return tuple(o._replace(weight=o.weight * (1 - self.q)) for o in _offsets(self, n, side))
 
 
-def always_monotone(self: NoiseTable) -> bool:
-    return True
+def always_monotone(self: NoiseTable, size: int) -> int:
+    return 0
 
 
 _plan_runs = factors.plan_runs
 
 
-def long_runs(log_mass: Any, shift: int, h: float, clip: float, *, monotone: bool) -> Any:
+def long_runs(log_mass: Any, shift: int, h: float, clip: float, *, monotone_from: int) -> Any:
     """A poor plan, not a mistake: a dozen outcomes to a run wherever runs are allowed."""
-    plan = _plan_runs(log_mass, shift, h, clip, monotone=False)
-    if not monotone:
-        return plan
-    start = plan.start[::12]
+    plan = _plan_runs(log_mass, shift, h, clip, monotone_from=len(log_mass))
+    safe = np.searchsorted(plan.start, max(monotone_from, monotone_from - shift), side="right")
+    start = np.concatenate([plan.start[:safe], plan.start[safe + 11 :: 12]])
     return replace(plan, start=start, end=np.append(start[1:] - 1, plan.last))
 
 
@@ -223,7 +222,7 @@ MISTAKES: dict[str, Mistake] = {
     "central offsets backwards": [(grid.Grid, "offsets", offsets_backwards)],
     "end weights of the central mixture": [(grid.Grid, "offsets", ends_weighted_as_the_middle)],
     "monotone losses assumed for any noise": [
-        (NoiseTable, "monotone", property(always_monotone)),
+        (NoiseTable, "monotone_from", always_monotone),
         (factors, "plan_runs", long_runs),
     ],
     "rate divided by log p": [(ExactNoise, "shape", rate_by_the_wrong_logarithm)],

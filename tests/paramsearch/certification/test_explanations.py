@@ -78,8 +78,8 @@ def test_the_weak_atom_is_named(index: int) -> None:
     assert 0 < weak.share < 0.05
     assert weak.enough  # the rest of the noise is what the table has
     more = [
-        {"atom": list(s), "r": r * (1.05 * weak.factor if s == weak.atom else 1), "p": p}
-        for s, r, p in proposal.atoms
+        {"atom": list(s), "r": law.r * (1.05 * weak.factor if s == weak.atom else 1), "p": law.p}
+        for s, law in proposal.atoms
     ]
     data = {"max_value": 5, "eps": 1.0, "delta": 1e-6, "eps_central": proposal.eps_central}
     assert audit(Proposal.of({**data, "atoms": more}), tier="fast").verdict == "certified"

@@ -18,6 +18,8 @@ from program import run
 
 from accounting import InvalidParameter, Protocol
 from accounting.model.configuration import Proposal
+from accounting.model.costs import AtomParameters
+from accounting.model.laws.negative_binomial import NegativeBinomial
 from accounting.model.problem import Problem
 from accounting.proof.directed_rounding import configuration
 from paramsearch import Request, audit, generate, load, save, uncertified
@@ -76,8 +78,9 @@ def test_resume_does_not_get_worse(tmp_path: Path) -> None:
 def test_resume_believes_nothing(tmp_path: Path) -> None:
     """A cheaper file without a proof, and one with more error, do not survive."""
     good = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1)).file
-    atoms = [(good.atoms[0].atom, good.atoms[0].r, 0.9)]
-    weak = uncertified(Proposal(1, tuple(atoms), 0.9, 1.0, 1e-6, 1000))
+    weaker = NegativeBinomial(good.atoms[0].rounded().r, 0.9)
+    atoms = (AtomParameters(good.atoms[0].atom, weaker),)
+    weak = uncertified(Proposal(1, atoms, 0.9, 1.0, 1e-6, 1000))
     forged = reassembled(weak, good.certificate)
     noisy = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, central_fraction=0.3)).file
     for file in (weak, forged, noisy):

@@ -49,10 +49,10 @@ def test_what_is_made_suffices_for_the_fraction_that_was_written(honest: float) 
     with precision(1024):
         thin = file.mechanism().thinned(min(written, Fraction(honest)))
         assert thin.central.share() >= 1
-        for elements, r, p in EXAMPLE.atoms:
+        for elements, law in EXAMPLE.atoms:
             for noise in thin.atoms[elements]:
-                assert noise.p == Fraction(p)
-                assert noise.shape() >= ball(r)
+                assert noise.p == Fraction(law.p)
+                assert noise.shape() >= ball(law.r)
     assert claimed_fraction(file) <= written
     assert claimed_mechanism(file) == thin
 

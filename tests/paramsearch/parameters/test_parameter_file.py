@@ -21,6 +21,8 @@ from places import EXAMPLES
 
 from accounting import AccountingError, InvalidConfiguration, InvalidParameter, Violated
 from accounting.model.configuration import Proposal
+from accounting.model.costs import AtomParameters
+from accounting.model.laws.negative_binomial import NegativeBinomial
 from paramsearch.certification.audit import audit
 from paramsearch.certification.certify import certify, claimed_mechanism
 from paramsearch.parameters import parameter_file
@@ -148,7 +150,8 @@ def test_rationals_never_have_less_noise(
     r: float, p: float, eps_central: float, eps: float, delta: float, n: int, honest: float
 ) -> None:
     """Rate and p are at least what was asked for, hardly more, and survive the file exactly."""
-    proposal = Proposal(1, (((-1, 1), r, p),), eps_central, eps, delta, n)
+    atoms = (AtomParameters((-1, 1), NegativeBinomial(r, p)),)
+    proposal = Proposal(1, atoms, eps_central, eps, delta, n)
     file = uncertified(proposal, honest=honest)
     assert from_json(json.loads(dumps(file)), source="it") == file
     ((noise,),) = claimed_mechanism(file).atoms.values()

@@ -98,7 +98,7 @@ def test_the_theorem_is_the_tests_own() -> None:
     from theorem import theorem
 
     goal = Target(Problem(n=10**6, eps=1.0, delta=1e-6, max_value=10), 0.9)
-    ours = {(a, round(r, 6), round(p, 12)) for a, r, p in paper.theorem(goal).atoms}
+    ours = {(a, round(law.r, 6), round(law.p, 12)) for a, law in paper.theorem(goal).atoms}
     theirs = {
         (tuple(sorted(entry["atom"])), round(entry["r"], 6), round(entry["p"], 12))
         for entry in theorem(10)["atoms"]

@@ -14,16 +14,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accounting.base.errors import Undecided
+from accounting.base.arrays import UNIT_ROUNDOFF
+from accounting.base.deadline import check_time
+from accounting.base.errors import InvalidParameter, Undecided
 from accounting.base.validation import positive, probability, whole
 
 if TYPE_CHECKING:
+    import numpy as np
     from flint import arb
 
 _PRECISIONS = (128, 192, 256, 512, 1024)
 """Bits of working precision that are tried one after the other."""
 _SERIES_UP_TO_R = 1000.0
 """Largest r for which python-flint's incomplete beta function is used; a rule of thumb."""
+_LONGEST_PRODUCT = 100_000
+"""Largest shift whose loss is bounded by a product with as many terms."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,67 @@ class NegativeBinomial:
     @property
     def variance(self) -> float:
         return self.r * self.p / (1 - self.p) ** 2
+
+    def times(self, factor: float) -> NegativeBinomial:
+        """The noise of so many times as many users."""
+        return NegativeBinomial(self.r * factor, self.p)
+
+    def sample(self, random: np.random.Generator) -> int:
+        """A draw for simulations: it protects nobody."""
+        return int(random.negative_binomial(self.r, 1 - self.p))
+
+    @property
+    def order(self) -> int:
+        """Number of sums that the recurrence of the masses keeps."""
+        return 1
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Weights of the recurrence of the masses (evaluator/floating_point.md, F1)."""
+        return self.r * self.p, 0.0
+
+    @property
+    def extra_roundings(self) -> float:
+        """By how much more than 4u + u per part an error of the masses grows per outcome."""
+        return 0.0
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether r is at least 1 (evaluator/covered_pairs.md, Lemma 1)."""
+        return self.r >= 1
+
+    def check_range(self) -> None:
+        """Refuse what the evaluators cannot tabulate.
+
+        Raises:
+            InvalidParameter: If they cannot.
+        """
+        if not (1e-9 <= self.r <= 1e9 and self.p >= 1e-30):
+            raise InvalidParameter(
+                f"{self!r} is outside the range of the evaluators: 1e-9 <= r <= 1e9, p >= 1e-30"
+            )
+
+    def log_moment(self, log_t: float, log_rest: float) -> tuple[float, float]:
+        """(log E t^Z, a bound on the size of the numbers that its rounding errors are relative to),
+        given log t and log(1 - p t)."""
+        right = math.log1p(-self.p)
+        return self.r * (right - log_rest), self.r * (abs(log_rest) + abs(right) + 8)
+
+    def tilted_mean(self, log_t: float, log_rest: float) -> float:
+        """About the mean under the weights t^Z."""
+        return self.r * self.p * math.exp(log_t - log_rest)
+
+    def largest_loss(self, shift: int) -> float:
+        """An upper bound on sup_z log f(z) - log f(z + shift), for a positive shift and the exact
+        p (evaluator/exact_view.md, Lemma 5); infinite where the bound would take too long."""
+        check_time()
+        terms = [-shift * math.log(self.p)]
+        if self.r < 1 and shift > _LONGEST_PRODUCT:
+            return math.inf
+        if self.r < 1:
+            terms += [math.log((i + 1) / (i + self.r)) for i in range(shift)]
+        size = math.fsum(abs(term) for term in terms)
+        return math.fsum(terms) + (8 + 2 * shift) * UNIT_ROUNDOFF * (1 + size)
 
     def pmf(self, k: int) -> float:
         """The probability Pr[Z = k], which is 0 for k < 0.
@@ -225,6 +291,9 @@ class NegativeBinomial:
                 product *= (i + r) / (i + 1)
             return -shift * arb(self.p).log() - sign * product.log()
         return self._log_mass(k) - self._log_mass(k + shift)
+
+    def __str__(self) -> str:
+        return f"NB(r={self.r:.6g}, p={self.p:.9g})"
 
     def _rounded(self, evaluate: Callable[[], arb]) -> float:
         """Raise the precision until the ball determines the double to within one neighbor."""

@@ -1,0 +1,1 @@
+"""The laws of noise: one module for each, and their sums."""
