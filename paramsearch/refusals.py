@@ -35,6 +35,9 @@ _WORDS: dict[str, Callable[[Details], str]] = {
     "string_pattern_mismatch": lambda it: _PATTERNS.get(
         it["pattern"], f"must match the pattern {it['pattern']}"
     ),
+    "union_tag_invalid": lambda it: (
+        f"has the unknown law {it['tag']!r:.40}: it may be negative-binomial or burst"
+    ),
     "value_error": lambda it: str(it["error"]),
 }
 """Of a value of the right type, by the kind of error."""

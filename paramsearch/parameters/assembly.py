@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from accounting.base.errors import (
 from accounting.base.validation import not_negative, probability, share, whole
 from accounting.model.change import touched_coordinates
 from accounting.model.costs import bits_per_message
-from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, noises
+from accounting.model.mechanism import Atom, ExactBurst, ExactCentral, ExactLaw
 from paramsearch.parameters.honest_fraction import as_written
 from paramsearch.parameters.parameter_file import ParameterFile, refusals, sealed
 from paramsearch.parameters.problem_section import ProblemSection, problem_of
@@ -102,12 +103,13 @@ def uncertified(
         )
         central_rate = -(1 - ball(Fraction(q))).log() / ball(fraction)
         central = ExactCentral(p=Fraction(q), rate=_up(central_rate, _CENTRAL_RATE_BITS))
-        atoms = []
-        listed = noises(
-            (elements, exact_law(noise)) for elements, noise in proposal.atoms if noise is not None
-        )
-        for elements, parts in listed.items():
-            atoms += [(elements, _deployed(part, fraction)) for part in parts]
+        listed: dict[tuple[Atom, Hashable], Any] = {}
+        for elements, noise in proposal.atoms:
+            if noise is not None:  # otherwise there is nothing to sample
+                law = exact_law(noise)
+                key = elements, law.kind
+                listed[key] = listed[key].plus(law) if key in listed else law
+        atoms = [(key[0], _deployed(law, fraction)) for key, law in listed.items()]
     return assemble(
         problem,
         central,

@@ -134,10 +134,8 @@ BURST: Literal["burst"] = "burst"
 
 def _law(noise: Any) -> str:
     """How the law of an atom is written: not at all before format 5."""
-    if isinstance(noise, dict):
-        found = noise.get("law", "unnamed")
-        return found if isinstance(found, str) else "unnamed"
-    return getattr(noise, "law", "unnamed")
+    found = noise.get("law") if isinstance(noise, dict) else getattr(noise, "law", None)
+    return "unnamed" if found is None else str(found)
 
 
 LAW_TAGS = {"unnamed", NEGATIVE_BINOMIAL, BURST}

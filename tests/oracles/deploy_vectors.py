@@ -38,12 +38,23 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "integers": SUM,
     "vectors": {**SUM, "dimension": 5, "eps_central": 0.5, "n": 7},
     # powers of this p are too long to be written down as fractions
+    "bursts": {
+        **SUM,
+        "atoms": [
+            {"atom": [-1, 1], "law": "burst", "rate": 3.0, "p": 0.75, "m": 1},
+            {"atom": [-1, -1, 2], "law": "burst", "rate": 2.0, "p": 0.6, "m": 3},
+            {"atom": [-2, 1, 1], "r": 1.0, "p": 0.9},
+            {"atom": [-2, -1, 3], "r": 2.5, "p": 0.5},
+            {"atom": [-2, -1, 3], "law": "burst", "rate": 0.3, "p": 0.9963, "m": 1},
+        ],
+    },
     "reals": {**SUM, "n": 50, "atoms": [*SUM["atoms"], {"atom": [-1, 1], "r": 0.5, "p": 0.998}]},
 }
 RANGE = (-1.5, 2.0)
 REALS = [-1.5, 2.0, -1.5 + 3.5 / 3, 0.1, 1.9999999999999998, 5e-324, -0.0, 1 / 3]
 REFUSED = {
     "integers": [-1, 4, 1.5, True, "2", None, [0, 1], 2**70],
+    "bursts": [-1, 4, 1.5, True, "2", None, [0, 1]],
     "vectors": [1, [0, 4], [5, 1], [-1, 1], [0], [0, 1, 1], [0, 0.5], [0, True], "x", None],
     "reals": [-1.6, 2.0000000000000004, True, "1", None],
 }
@@ -142,6 +153,17 @@ def refusals() -> list[dict[str, Any]]:
         del at[place[-1]]
         return _sealed(document)
 
+    def bursts(*place: str | int, to: Any) -> str:
+        """The file with bursts, changed and sealed again; None removes the field."""
+        document = json.loads(dumps(files()["bursts"]))
+        at = document
+        for part in place[:-1]:
+            at = at[part]
+        at[place[-1]] = to
+        if to is None:
+            del at[place[-1]]
+        return _sealed(document)
+
     certificate = small["certificate"]
     cases = {
         "not JSON": (text[:-3], "JSON"),
@@ -212,6 +234,16 @@ def refusals() -> list[dict[str, Any]]:
         "an unknown adjacency": (changed("problem", "adjacency", to="none"), "adjacency"),
         "settings in settings": (changed("provenance", "settings", to={"a": {}}), "settings"),
         "a law in format 1": (changed("atoms", 0, "law", to="negative-binomial"), "law"),
+        "bursts in format 1": (bursts("format", to="correlated-noise-parameters/1"), "format"),
+        "an unknown law": (bursts("atoms", 0, "law", to="poisson"), "law"),
+        "no law in format 5": (bursts("atoms", 2, "law", to=None), "law"),
+        "no m": (bursts("atoms", 0, "m", to=None), "m"),
+        "m is 0": (bursts("atoms", 0, "m", to=0), "m"),
+        "m is 65": (bursts("atoms", 0, "m", to=65), "m"),
+        "m is a double": (bursts("atoms", 0, "m", to=1.5), "m"),
+        "m is true": (bursts("atoms", 0, "m", to=True), "m"),
+        "another m": (bursts("atoms", 1, "m", to=4), "parameters give"),
+        "r of bursts": (bursts("atoms", 0, "r", to=2.0), "r"),
     }
     return [
         {"name": name, "content": content, "about": about}

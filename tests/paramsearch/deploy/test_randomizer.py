@@ -262,7 +262,7 @@ def test_the_width_is_the_files() -> None:
         list(Codec.of(file()).unpack(b"\0", 100))
 
 
-@pytest.mark.parametrize("name", ["integers", "vectors", "reals"])
+@pytest.mark.parametrize("name", ["integers", "bursts", "vectors", "reals"])
 def test_the_published_vectors(name: str) -> None:
     """Bits to messages, symbols to bytes, messages to sums: as other languages have to do it."""
     data = json.loads(path_of(name).read_text())
