@@ -163,17 +163,27 @@ class NoiseTable:
 
     def _last_convex(self, size: int) -> int:
         """The last of the outcomes 1..size - 2 at which g_k^2 >= g_{k-1} g_{k+1} is not proven, or
-        0: the ratios of neighboring masses from there on do not increase."""
-        found = 0
-        before, here = arb(0), self._none()
-        recurrence = _Recurrence(self.parts)
+        0: the ratios of neighboring masses from there on do not increase.
+
+        Where a part is geometric, g_k = (1 - p) f_k + p g_{k-1} with the masses f of the others, and
+        the same inequality is g_k f_k >= g_{k-1} f_{k+1}.  Nothing cancels there, while far out the
+        g themselves are a geometric sequence as far as their digits tell.
+        """
+        geometric = next((part for part in self.parts if _is_geometric(part)), None)
+        others = [part for part in self.parts if part is not geometric]
+        p = arb(0) if geometric is None else geometric.p
+        recurrence = _Recurrence(others)
+        f = arb(1)
+        for part in others:
+            f *= part.none
+        found, before, g = 0, arb(0), (1 - p) * f
         for k in range(1, size):
             if not k & _CLOCK_MASK:
                 check_time()
-            after = recurrence.after(here) / k
-            if k > 1 and not here * here >= before * after:
+            after = recurrence.after(f) / k
+            if k > 1 and not g * f >= before * after:
                 found = k - 1
-            before, here = here, after
+            f, before, g = after, g, (1 - p) * after + p * g
         return found
 
     def _none(self) -> arb:
@@ -269,6 +279,10 @@ class NoiseTable:
                 whole = whole + value
             mass[point], total[point] = value, whole
         return Points(mass, total)
+
+
+def _is_geometric(part: Part) -> bool:
+    return isinstance(part, NegativeBinomialPart) and bool(part.r == 1)
 
 
 class _Recurrence:
