@@ -1,0 +1,204 @@
+"""Bursts beside negative binomials, and beside the best noise that there can be at max_value 1.
+
+Every infinitely divisible noise on 0, 1, 2, ... is compound Poisson: rates of k copies at once, for
+k = 1, 2, ...  At max_value 1, with one atom, the rates with the fewest messages are found
+numerically, by sequential quadratic programming; that is an estimate without a side.
+
+    python benchmarks/bursts.py [--figure FILE.png] [--files FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+
+from accounting.model.costs import central_messages
+from accounting.model.laws.burst import Burst
+from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import Law, NoiseSum
+from paramsearch import load
+
+EPS, DELTA, CENTRAL = 1.0, 1e-6, 0.9
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 48, 64)
+LENGTH, JUMPS = 1400, 90
+"""Outcomes of a table, and the largest number of copies at once."""
+Array = np.ndarray
+
+
+def masses(rates: Array) -> Array:
+    """Of the noise with these rates, by Panjer's recurrence."""
+    weights = rates * np.arange(1, len(rates) + 1)
+    found = np.zeros(LENGTH)
+    found[0] = math.exp(-rates.sum())
+    for k in range(1, LENGTH):
+        some = found[max(0, k - len(rates)) : k][::-1]
+        found[k] = weights[: len(some)] @ some / k
+    return found
+
+
+def with_geometric(mass: Array) -> Array:
+    """The law of W: the smaller one of the two central noises is added."""
+    q = math.exp(-2 * CENTRAL)
+    out = np.empty(LENGTH)
+    kept = 0.0
+    for k in range(LENGTH):
+        kept = (1 - q) * mass[k] + q * kept
+        out[k] = kept
+    return out
+
+
+def divergences(w: Array) -> tuple[Array, Array]:
+    """delta of the two changes, and their derivatives by the masses of W.
+
+    exact_view.md, Theorem 2, for one atom: the mixtures have shifts 0, 1 and -1, 0, and of each
+    only one case has losses above eps.
+    """
+    q = math.exp(-CENTRAL)
+    values, slopes = [], []
+    for share, shift, offset in ((1 / (1 + q), -1, CENTRAL), (q / (1 + q), 1, -CENTRAL)):
+        scale = math.exp(EPS - offset)
+        other = np.roll(w, -shift)
+        other[0 if shift < 0 else -1] = 0.0
+        above = w > scale * other
+        values.append(share * (w - scale * other)[above].sum())
+        back = np.roll(above.astype(float), shift)
+        back[-1 if shift < 0 else 0] = 0.0
+        slopes.append(share * (above - scale * back))
+    return np.array(values), np.array(slopes)
+
+
+def free_rates(start: Array) -> Array:
+    """Rates with about the fewest messages."""
+    jumps = np.arange(1, len(start) + 1)
+
+    def log_delta(x: Array) -> tuple[float, Array]:
+        rates = np.exp(x)
+        w = with_geometric(masses(rates))
+        value, slope = divergences(w)
+        worst = int(np.argmax(value))
+        # d w(z) / d rate_k = w(z - k) - w(z)
+        base = slope[worst] @ w
+        by_rate = np.array([slope[worst][k:] @ w[:-k] - base for k in jumps])
+        return math.log(value[worst] / DELTA), by_rate * rates / value[worst]
+
+    cost = float(jumps @ start)
+    found = minimize(
+        lambda x: (float(jumps @ np.exp(x)) / cost, jumps * np.exp(x) / cost),
+        np.log(start),
+        jac=True,
+        method="SLSQP",
+        bounds=[(-25.0, 6.0)] * len(start),
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: -log_delta(x)[0],
+            "jac": lambda x: -log_delta(x)[1],
+        },
+        options={"maxiter": 300, "ftol": 1e-9},
+    )
+    return np.exp(found.x)
+
+
+def law_of(mean: float, r: float, m: int) -> Law:
+    made = {"mean": mean, "r": r}
+    return Burst.from_mean(**made, m=m) if m else NegativeBinomial.from_mean(**made)
+
+
+def least_mean(m: int) -> tuple[float, float]:
+    """The mean and the r of the cheapest noise of one law; m = 0 is the negative binomial."""
+    from accounting.evaluator.noise_tables import noise_table
+
+    def mean_at(log_r: float) -> float:
+        low, high = 50.0, 2000.0
+        for _ in range(40):
+            middle = math.sqrt(low * high)
+            law = law_of(middle, math.exp(log_r), m)
+            w = with_geometric(noise_table(NoiseSum.of(law), LENGTH).mass)
+            low, high = (middle, high) if divergences(w)[0].max() > DELTA else (low, middle)
+        return high
+
+    found = minimize_scalar(mean_at, bounds=(math.log(13.5), math.log(30)), method="bounded")
+    return float(found.fun), math.exp(float(found.x))
+
+
+def rates_of(law: Burst) -> Array:
+    """The rates of 1, 2, ... copies at once."""
+    sizes = [
+        law.rate * math.comb(j + law.m - 2, j - 1) * (1 - law.p) ** law.m * law.p ** (j - 1)
+        for j in range(1, JUMPS + 1)
+    ]
+    return np.maximum(np.array(sizes), 1e-9)
+
+
+def draw(path: Path, means: dict[int, float], least: float) -> None:
+    import matplotlib.pyplot as plt
+
+    central = central_messages(CENTRAL)
+    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    sizes = [m for m in means if m]
+    axes.plot(sizes, [2 * means[m] + central for m in sizes], "o-", label="bursts")
+    axes.axhline(2 * means[0] + central, color="C1", label="negative binomial")
+    axes.axhline(2 * least + central, color="C2", linestyle="--", label="free rates (numerically)")
+    axes.set(xscale="log", xlabel="m", ylabel="noise messages")
+    axes.set_xticks(sizes, [str(m) for m in sizes])
+    axes.minorticks_off()
+    axes.legend()
+    figure.savefig(path, dpi=150)
+
+
+def show_files(folder: Path) -> None:
+    """Certified files with bursts beside those of the package."""
+    shipped = Path(__file__).resolve().parent.parent / "paramsearch" / "data" / "files"
+    print("\n| max_value | eps*/eps | negative binomial | bursts | fewer | m |")
+    print("|--:|--:|--:|--:|--:|---|")
+    files = [load(path) for path in folder.glob("*.json")]
+    for file in sorted(files, key=lambda found: found.problem.max_value):
+        top = file.problem.max_value
+        fraction = file.central.eps_central / file.problem.eps
+        ours = file.cost.noise_messages
+        known = load(shipped / f"{top}-1-1e-06-{fraction:.2g}.json").cost.noise_messages
+        sizes = sorted({entry.m for entry in file.atoms if hasattr(entry, "m")})
+        fewer = f"{100 * (1 - ours / known):.1f} %"
+        print(
+            f"| {top} | {fraction:.2g} | {known:,.1f} | {ours:,.1f} | {fewer} "
+            f"| {sizes[0]} to {sizes[-1]} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--files", type=Path, help="a folder with certified files with bursts")
+    asked = parser.parse_args()
+    central = central_messages(CENTRAL)
+    means: dict[int, float] = {}
+    spread: dict[int, float] = {}
+    for m in (0, *SIZES):
+        means[m], spread[m] = least_mean(m)
+    start = Burst.from_mean(mean=means[8], r=spread[8], m=8)
+    free = free_rates(rates_of(start))
+    least = float(np.arange(1, JUMPS + 1) @ free)
+    print("| noise at max_value 1 | messages | of the negative binomial's |")
+    print("|---|--:|--:|")
+    whole = 2 * means[0] + central
+    for m, mean in means.items():
+        name = f"bursts, m = {m}" if m else "negative binomial"
+        print(f"| {name} | {2 * mean + central:.1f} | {(2 * mean + central) / whole:.3f} |")
+    print(f"| free rates | {2 * least + central:.1f} | {(2 * least + central) / whole:.3f} |")
+    kept = np.flatnonzero(free > 1e-6 * free.max()) + 1
+    top = int(np.argmax(free)) + 1
+    print(
+        f"\nThe free rates have {free.sum():.1f} events, of {kept[0]} to {kept[-1]} copies at "
+        f"once, {least / free.sum():.1f} on average, most often {top}."
+    )
+    if asked.figure is not None:
+        draw(asked.figure, means, least)
+    if asked.files is not None:
+        show_files(asked.files)
+
+
+if __name__ == "__main__":
+    main()
