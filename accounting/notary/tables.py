@@ -165,9 +165,9 @@ class NoiseTable:
         """The last of the outcomes 1..size - 2 at which g_k^2 >= g_{k-1} g_{k+1} is not proven, or
         0: the ratios of neighboring masses from there on do not increase.
 
-        Where a part is geometric, g_k = (1 - p) f_k + p g_{k-1} with the masses f of the others, and
-        the same inequality is g_k f_k >= g_{k-1} f_{k+1}.  Nothing cancels there, while far out the
-        g themselves are a geometric sequence as far as their digits tell.
+        Where a part is geometric, g_k = (1 - p) f_k + p g_{k-1} with the masses f of the others,
+        and the same inequality is g_k f_k >= g_{k-1} f_{k+1}.  Nothing cancels there, while far out
+        the g themselves are a geometric sequence as far as their digits tell.
         """
         geometric = next((part for part in self.parts if _is_geometric(part)), None)
         others = [part for part in self.parts if part is not geometric]

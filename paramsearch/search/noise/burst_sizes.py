@@ -16,6 +16,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.deadline import check_time
+from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
@@ -55,23 +56,37 @@ def with_best_sizes(solution: Solution, *, deadline: float = math.inf) -> Soluti
 
 def _cheaper_sizes(solution: Solution, reach: int) -> IntArray:
     """The m of each law that promises the largest gain, at most ``reach`` sizes away."""
-    model = solution.model
     active = solution.multipliers > _ACTIVE * solution.multipliers.sum()
     pairs, price = solution.pairs[active], solution.multipliers[active]
-    sizes = model.burst_sizes.copy()
-    before = _cost(solution, sizes, pairs, price)
+    sizes = solution.model.burst_sizes
     best = sizes.copy()
-    for law, m in enumerate(sizes.tolist()):
+    for law, shifted in enumerate(_pairs_by_law(solution.model, pairs)):
+        if not len(shifted):
+            continue
         check_time()
-        here = int(np.searchsorted(SIZES, m))
+        some, prices = pairs[shifted], price[shifted]
+        before = _cost(solution, sizes, some, prices)
+        here = int(np.searchsorted(SIZES, sizes[law]))
         gain = _WORTHWHILE * solution.messages
         for other in SIZES[max(0, here - reach) : here + reach + 1]:
             changed = sizes.copy()
             changed[law] = other
-            saved = before - _cost(solution, changed, pairs, price) if other != m else 0.0
+            saved = before - _cost(solution, changed, some, prices)
             if saved > gain:
                 best[law], gain = other, saved
     return best
+
+
+def _pairs_by_law(model: NoiseModel, pairs: IntArray) -> list[IntArray]:
+    """For each law the places of the pairs that shift its noise."""
+    view = model.view_pairs
+    assert view.central is not None
+    start, factors = view.factors_of(pairs)
+    plain = factors < len(view.plain)
+    noise = np.full(len(factors), view.central.noise)
+    noise[plain] = view.plain[factors[plain], 0]
+    row = np.repeat(np.arange(len(pairs)), np.diff(start))
+    return [np.unique(row[noise == law]) for law in range(len(model.size))]
 
 
 def _cost(solution: Solution, sizes: IntArray, pairs: IntArray, price: FloatArray) -> float:
