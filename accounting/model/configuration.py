@@ -324,8 +324,8 @@ class Proposal(Summarized):
         for elements, noise in self.atoms:
             if noise is None:
                 raise InvalidParameter(
-                    f"atom {list(elements)!s:.60} has no noise: r or p, or the rate, is 0; each "
-                    "must be greater than 0"
+                    f"atom {list(elements)!s:.60} has no noise: its r or p, or the rate of its "
+                    "bursts, is 0, and must be greater"
                 )
             atoms.append((elements, noise))
         return Configuration.of(
@@ -354,6 +354,8 @@ def _entry(i: int, entry: Any) -> AtomParameters:
     if law == BURST:
         rate = not_negative(f"rate {of_atom}", entry["rate"])
         m = whole(f"m {of_atom}", entry["m"], least=1, most=LARGEST_M)
-        return AtomParameters(elements, Burst(rate, p, m) if rate and p else None)
+        if not p:
+            raise InvalidParameter(f"p {of_atom} = 0: bursts need a p greater than 0")
+        return AtomParameters(elements, Burst(rate, p, m) if rate else None)
     r = not_negative(f"r {of_atom}", entry["r"])
     return AtomParameters(elements, NegativeBinomial(r, p) if r and p else None)

@@ -71,6 +71,10 @@ class CentralNoise(Part):
     eps_central: Positive
     """The privacy loss that this noise alone has for a change of the sum by max_value."""
 
+    def rounded(self) -> NegativeBinomial:
+        """The law of each of the two noises in doubles."""
+        return NegativeBinomial(self.r, float(Fraction(self.p)))
+
 
 class AtomNoise(Part):
     """The noise of an atom: all its messages are sent together.  Atoms may repeat; noises add."""

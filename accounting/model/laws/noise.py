@@ -106,7 +106,8 @@ class NoiseSum:
                 log_moment += moment
                 size += of_part
             size *= 1 + abs(first) + abs(second) if self._has_bursts else 1
-            inexact = 2 * self._largest_ulps + (16 if len(self.parts) > 1 else 0)
+            others = any(part.p != p_max for part in self.parts)
+            inexact = 2 * self._largest_ulps + (16 if others else 0)
             margin = (16 + inexact / slack) * UNIT_ROUNDOFF * size
             if margin < 1:
                 return log_t * (1 - 1e-12), log_moment + margin

@@ -263,7 +263,7 @@ function consistent({ problem, central, atoms, alphabet, cost, error }) {
   const dimension = problem.dimension ?? 1, top = problem.max_value;
   const same = (section, key, expected) => {
     const close = Math.abs(section[key] - expected) <= CLOSE * Math.abs(expected);
-    must(close, `${key} = ${section[key]}, but the parameters give ${expected}: the file was forged`);
+    must(close && expected < Infinity, `${key} = ${section[key]}, but the parameters give ${expected}: the file was forged`);
   };
   for (const entry of [central, ...atoms]) {
     const [a, b] = parts(entry.p), rate = double(...parts(entry.rate)), odds = double(a, b - a);
@@ -306,9 +306,13 @@ class ParameterFile {
   }
 }
 
-/** Reads a parameter file, a text or its bytes, and checks a signature if one is given. */
-export async function load(content, { signature, publicKey } = {}) {
-  must((content.byteLength ?? content.length) <= LARGEST_FILE, "the file is larger than 64 MiB");
+/** Reads a file, text or bytes; with a second argument, checks its signature. */
+export async function load(content, signed) {
+  const { signature, publicKey } = signed ?? {}, length = content?.byteLength ?? content?.length;
+  if (arguments.length > 1)
+    must([signature, publicKey].every((x) => x && x.trim), "no signature or key");
+  must(length >= 0, "give the file's text or bytes");
+  must(length <= LARGEST_FILE, "the file is larger than 64 MiB");
   try {
     if (typeof content !== "string")
       content = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
@@ -317,11 +321,11 @@ export async function load(content, { signature, publicKey } = {}) {
   }
   const document = checked(parse(content)), { sha256, ...rest } = document;
   const subtle = globalThis.crypto?.subtle;
-  must(subtle, "there is no WebCrypto, which checks the hash: serve the page by https");
+  must(subtle, "there is no WebCrypto, which checks the hash: use https, localhost or Node 20");
   const digest = await subtle.digest("SHA-256", new TextEncoder().encode(canonical(rest)));
   const found = Array.from(new Uint8Array(digest), (x) => x.toString(16).padStart(2, "0")).join("");
   must(found === sha256, `its sha256 is ${found}, not ${sha256}: the file was changed`);
-  if (signature !== undefined || publicKey !== undefined)
+  if (arguments.length > 1)
     await verify(subtle, canonical(document), signature, publicKey);
   consistent(document);
   return new ParameterFile(document);
@@ -486,6 +490,7 @@ class Powers {
       if (exact) low = high = a ** 2n ** i * b ** (top - 2n ** i);
       powers.push([low, high]);
       if (!exact) [low, high] = [(low * low) >> bits, ((high * high) >> bits) + 1n];
+      if (high > one) high = one;
     }
     const weights = powers.map(([low, high], j) => {
       const [nextLow, nextHigh] = powers[j + 1] ?? [0n, 0n], scale = BigInt(last - j);
