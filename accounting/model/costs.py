@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import positive, real
-from accounting.model.laws.noise import Law
 from accounting.model.problem import Problem
+
+if TYPE_CHECKING:  # the module imports numpy
+    from accounting.model.laws.noise import Law
 
 PURE_CHANGES = 2
 """Number of changes up to which the central noise uses nothing of delta."""

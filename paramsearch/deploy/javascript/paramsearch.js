@@ -311,7 +311,7 @@ export async function load(content, signed) {
   const { signature, publicKey } = signed ?? {}, length = content?.byteLength ?? content?.length;
   if (arguments.length > 1)
     must([signature, publicKey].every((x) => x && x.trim), "no signature or key");
-  must(length >= 0, "give the file's text or bytes");
+  must(length >= 0, "give text or bytes");
   must(length <= LARGEST_FILE, "the file is larger than 64 MiB");
   try {
     if (typeof content !== "string")

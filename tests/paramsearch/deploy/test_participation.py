@@ -292,7 +292,7 @@ def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
 def test_both_tails_of_a_count(share: float, alarm: float) -> None:
     """Of two NB(r share, p), one counted twice, against the masses."""
     r, p = np.array([12.0, 30.0]), np.array([0.9, 0.75])
-    noise = CountedNoise(np.array([2.0, 1.0]), r, p, 1 - p)
+    noise = CountedNoise(np.array([2.0, 1.0]), r, p, 1 - p, np.zeros(2))
     low, high = noise.fewest(share, alarm), noise.most(share, alarm)
     length = 3 * high
     twice = np.zeros(length)

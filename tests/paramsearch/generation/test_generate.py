@@ -331,7 +331,7 @@ def test_the_paper_beside_real_values_is_its_theorem() -> None:
     assert paper.max_value == 100  # ceil(1/2 sqrt(10,000 / 0.25))
     own = Target(replace(problem, max_value=100), target.eps_central(100))
     noise = theorem(own)
-    messages = sum(len(a.elements) * a.r * a.p / (1 - a.p) for a in noise.atoms)
+    messages = sum(len(a.elements) * a.noise.mean for a in noise.atoms)
     messages += 2 / math.expm1(own.step)
     assert abs(paper.messages / (1 + messages / 10_000) - 1) < 1e-9
     assert paper.bits == 8 * paper.messages  # 200 values and signs
