@@ -27,7 +27,7 @@ def checked_interval(value: float) -> float:
             "says next to nothing; take 1e-4"
         )
     try:
-        import dp_accounting.pld  # noqa: F401
+        import dp_accounting.pld  # noqa: F401 - only whether it is there
     except ImportError as error:
         raise InvalidParameter(
             "dp_accounting is not installed: pip install 'paramsearch[dp-accounting]'"
