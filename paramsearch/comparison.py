@@ -28,11 +28,12 @@ from accounting.model.change import SUBSTITUTION, ZERO_OUT, Adjacency
 from accounting.model.configuration import Proposal
 from accounting.model.costs import AtomParameters, bits_per_message, largest_central_of
 from accounting.model.family import halves
+from accounting.model.laws.noise import NoiseLaw
 from accounting.model.problem import Problem
 from paramsearch.generation.generate import generate
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, from_json
-from paramsearch.request import DEFAULT_CENTRAL_FRACTION, NoiseLaw, Request
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Request
 from paramsearch.search import paper_parameters as paper
 from paramsearch.search.dominance.screening import dominance
 from paramsearch.search.target import Target

@@ -20,13 +20,12 @@ from accounting.model.costs import (
     require_error_ratio_in_reach,
     require_rmse_in_reach,
 )
+from accounting.model.laws.noise import NoiseLaw
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE, MOST_RELEASES, Tier
 
 Objective = Literal["messages", "bits"]
 """What is minimized: noise messages of all users, or bits of all users."""
-NoiseLaw = Literal["negative-binomial", "burst"]
-"""The law of the noise on the atoms: the paper's, or bursts, which take fewer messages."""
 Method = Literal["search", "dominance", "theorem"]
 """Where parameters come from: a search, the paper's dominance program, or its theorem."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 from accounting.base import strict_json
 from accounting.base.enclosure import Summarized, exactly
@@ -30,7 +30,7 @@ from accounting.model.costs import (
 from accounting.model.family import Atom, Family, atom
 from accounting.model.laws.burst import LARGEST_M, Burst
 from accounting.model.laws.negative_binomial import NegativeBinomial
-from accounting.model.laws.noise import BURST, LAWS, NEGATIVE_BINOMIAL, Law, NoiseSum
+from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL, Law, NoiseLaw, NoiseSum
 from accounting.model.mechanism import ExactBurst, ExactLaw, ExactNoise
 from accounting.model.proof_types import MOST_PARTS
 
@@ -337,7 +337,7 @@ def _entry(i: int, entry: Any) -> AtomParameters:
     if not isinstance(entry, dict):
         raise InvalidConfiguration(f"atoms[{i}] must be an object with atom, r and p")
     law = entry.get("law", NEGATIVE_BINOMIAL)
-    one_of(f"atoms[{i}].law", law, LAWS)
+    one_of(f"atoms[{i}].law", law, get_args(NoiseLaw))
     names = {"rate", "p", "m"} if law == BURST else {"r", "p"}
     if set(entry) - {"law"} != {"atom", *names}:
         raise InvalidConfiguration(

@@ -12,12 +12,12 @@ from accounting.base.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from accounting.model.change import Adjacency as AdjacencyName
+    from accounting.model.laws.noise import NoiseLaw as NoiseName
     from accounting.model.proof_types import AuditTier as AuditTierName
     from accounting.model.proof_types import Tier as TierName
     from paramsearch.deploy.simulate import SamplingPath as PathName
     from paramsearch.deploy.simulate import Values as ValuesName
     from paramsearch.request import Method as MethodName
-    from paramsearch.request import NoiseLaw as NoiseName
     from paramsearch.request import Objective as ObjectiveName
 else:  # plain text to Typer: the code that uses a value checks it, and its message names the remedy
     AdjacencyName = AuditTierName = TierName = ValuesName = PathName = MethodName = str

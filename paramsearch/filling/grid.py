@@ -36,15 +36,10 @@ from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_text
 from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import central_by_fraction
+from accounting.model.laws.noise import NoiseLaw
 from accounting.model.proof_types import Tier
 from paramsearch.refusals import refused_in_words
-from paramsearch.request import (
-    DEFAULT_CENTRAL_FRACTION,
-    DEFAULT_TRIES,
-    NoiseLaw,
-    Objective,
-    Request,
-)
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, DEFAULT_TRIES, Objective, Request
 from paramsearch.tables.cell import Cell
 from paramsearch.tables.index import VERSION
 

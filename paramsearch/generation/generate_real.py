@@ -11,6 +11,7 @@ from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import largest_central
+from accounting.model.laws.noise import NoiseLaw
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE, Tier
 from paramsearch.generation.generate import Generated, generate
@@ -18,7 +19,7 @@ from paramsearch.generation.real_values import PaperRounding, RealTarget, Roundi
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.real_range import real_error, stated_range
-from paramsearch.request import NoiseLaw, Request
+from paramsearch.request import Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 

@@ -36,9 +36,10 @@ from accounting.model.costs import (
     largest_central,
     noise_messages,
 )
+from accounting.model.laws.noise import NoiseLaw
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE
-from paramsearch.request import NoiseLaw, error_ratio
+from paramsearch.request import error_ratio
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.family_screening import predicted

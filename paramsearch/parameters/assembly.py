@@ -15,13 +15,12 @@ from accounting.base.errors import (
 from accounting.base.validation import not_negative, probability, share, whole
 from accounting.model.change import touched_coordinates
 from accounting.model.costs import bits_per_message
+from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL
 from accounting.model.mechanism import Atom, ExactBurst, ExactCentral, ExactLaw
 from paramsearch.parameters.honest_fraction import as_written
 from paramsearch.parameters.parameter_file import ParameterFile, refusals, sealed
 from paramsearch.parameters.problem_section import ProblemSection, problem_of
 from paramsearch.parameters.sections import (
-    BURST,
-    NEGATIVE_BINOMIAL,
     AnyAtomNoise,
     AtomNoise,
     BurstNoise,

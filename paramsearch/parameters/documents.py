@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,11 +19,12 @@ from accounting.base.errors import AccountingError, InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.configuration import Proposal, blaming
 from accounting.model.laws.burst import LARGEST_M
+from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL, NoiseLaw
 from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, ExactNoise
 from paramsearch.parameters.assembly import assemble, consistent
 from paramsearch.parameters.parameter_file import Format, ParameterFile, from_json, refusals
 from paramsearch.parameters.problem_section import AnyProblem
-from paramsearch.parameters.sections import BURST, Elements, Probability, Provenance, Rational
+from paramsearch.parameters.sections import Elements, Probability, Provenance, Rational
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class _NoiseOfAtom(_Noise):
     """Of either law; a field that the law does not have is ignored, as all others are."""
 
     atom: Elements
-    law: Literal["negative-binomial", "burst"] = "negative-binomial"
+    law: NoiseLaw = NEGATIVE_BINOMIAL
     m: Annotated[int, Field(ge=1, le=LARGEST_M)] | None = None
 
     def exact(self) -> ExactLaw:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from accounting.model.change import SUBSTITUTION, ZERO_OUT, Adjacency
+from accounting.model.laws.noise import BURST
 from paramsearch.parameters.parameter_file import (
     ABSENCES,
     INTEGERS,
@@ -14,7 +15,6 @@ from paramsearch.parameters.parameter_file import (
     VECTORS,
     ParameterFile,
 )
-from paramsearch.parameters.sections import BURST
 
 
 def schema() -> dict[str, Any]:

@@ -67,6 +67,7 @@ from accounting.base.enclosure import Enclosure, Summarized, exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.change import ZERO_OUT, Change, change_count, directions
+from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL, NoiseLaw
 from accounting.model.mechanism import ExactCentral, Mechanism, noises
 from accounting.model.proof_types import BALL, BALL_2D, BALL_COUPLED, COMPARISON, FAST
 from paramsearch.files import write_atomically
@@ -78,9 +79,7 @@ from paramsearch.parameters.problem_section import (
     VectorSection,
 )
 from paramsearch.parameters.sections import (
-    BURST,
     LAW_TAGS,
-    NEGATIVE_BINOMIAL,
     AnyAtomNoise,
     BurstNoise,
     CentralNoise,
@@ -151,7 +150,7 @@ class ParameterFile(Summarized, Part):
         return problem.dimension if isinstance(problem, VectorSection) else 1
 
     @property
-    def noise(self) -> Literal["negative-binomial", "burst"]:
+    def noise(self) -> NoiseLaw:
         """The law that a client has to know: bursts if any atom has them."""
         return BURST if self.format == NAMED_LAWS else NEGATIVE_BINOMIAL
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from accounting.model.family import atom
 from accounting.model.laws.burst import LARGEST_M, Burst
 from accounting.model.laws.negative_binomial import NegativeBinomial
+from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL
 from accounting.model.mechanism import ExactBurst, ExactNoise
 from accounting.model.proof_types import MOST_RELEASES
 from paramsearch.parameters.problem_section import Part
@@ -130,10 +131,6 @@ class BurstNoise(Part):
     def rounded(self) -> Burst:
         """The law in doubles."""
         return Burst(float(Fraction(self.rate)), float(Fraction(self.p)), self.m)
-
-
-NEGATIVE_BINOMIAL: Literal["negative-binomial"] = "negative-binomial"
-BURST: Literal["burst"] = "burst"
 
 
 def _law(noise: Any) -> str:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from accounting.base.enclosure import exactly
 from accounting.model.change import SUBSTITUTION, Adjacency
+from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.real_range import stated_range
-from paramsearch.parameters.sections import BURST, NEGATIVE_BINOMIAL, BurstNoise
+from paramsearch.parameters.sections import BurstNoise
 
 if TYPE_CHECKING:
     from accounting.model.configuration import Proposal

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from accounting.model.change import Change
 from accounting.model.costs import bits_per_message
+from accounting.model.laws.noise import NoiseLaw
 from accounting.model.problem import Problem
-from paramsearch.request import NoiseLaw, Objective
+from paramsearch.request import Objective
 
 _USUAL_M = 8
 """The m of bursts that families are compared with: within 0.1 % of the best one for all atoms at

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from accounting.base.enclosure import exactly
 from accounting.model.change import SUBSTITUTION, Adjacency
+from accounting.model.laws.noise import NoiseLaw
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.request import NoiseLaw, Objective
+from paramsearch.request import Objective
 
 _NEAR = 1e-9
 """Relative tolerance of the central fraction; rounding of the central noise changes it by less."""

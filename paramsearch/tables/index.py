@@ -18,9 +18,10 @@ from accounting.base.errors import InvalidConfiguration
 from accounting.base.strict_json import read_bytes
 from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.costs import bits_per_message
+from accounting.model.laws.noise import NoiseLaw
 from paramsearch.files import write_atomically
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.request import NoiseLaw, Objective
+from paramsearch.request import Objective
 from paramsearch.tables.cell import Cell
 
 VERSION = "table_version"

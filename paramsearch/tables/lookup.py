@@ -19,9 +19,10 @@ from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import AnyPath, as_path, instance
 from accounting.model.change import covers
+from accounting.model.laws.noise import NoiseLaw
 from paramsearch.parameters.assembly import consistent, for_users
 from paramsearch.parameters.parameter_file import ParameterFile, load
-from paramsearch.request import NoiseLaw, Objective
+from paramsearch.request import Objective
 from paramsearch.tables import index
 from paramsearch.tables.index import INDEX, Row
 from paramsearch.tables.query import Query

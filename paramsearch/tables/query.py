@@ -11,14 +11,9 @@ from accounting.base.errors import InvalidParameter
 from accounting.base.validation import one_of, positive
 from accounting.model.change import SUBSTITUTION, covers
 from accounting.model.costs import central_rmse
+from accounting.model.laws.noise import NoiseLaw
 from accounting.model.problem import Problem
-from paramsearch.request import (
-    DEFAULT_CENTRAL_FRACTION,
-    NoiseLaw,
-    Objective,
-    Request,
-    error_ratio,
-)
+from paramsearch.request import DEFAULT_CENTRAL_FRACTION, Objective, Request, error_ratio
 from paramsearch.tables.index import Row
 
 

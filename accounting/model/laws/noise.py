@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.base.errors import InvalidParameter
@@ -19,8 +20,10 @@ from accounting.model.laws.negative_binomial import NegativeBinomial
 
 Law = NegativeBinomial | Burst
 """The law of one noise."""
-NEGATIVE_BINOMIAL, BURST = LAWS = "negative-binomial", "burst"
-"""What files and options call the laws."""
+NoiseLaw = Literal["negative-binomial", "burst"]
+"""What files and options call a law: the paper's, or bursts, which take fewer messages."""
+NEGATIVE_BINOMIAL: Final = "negative-binomial"
+BURST: Final = "burst"
 _NARROWEST_SLACK, _WIDEST_SLACK = 1e-4, 0.99
 """Range of the t of Chernoff's bound, as (1 - p_max t) / (1 - p_max)."""
 _LEAST_OF_BURSTS = 0.25

@@ -11,6 +11,7 @@ from typing import Any
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.model.change import covers
 from accounting.model.configuration import Proposal
+from accounting.model.laws.noise import BURST
 from accounting.model.mechanism import Atom
 from accounting.model.proof import Proof
 from accounting.proof.words import worst_case
@@ -20,7 +21,6 @@ from paramsearch.cli.output import Fact
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.sections import BURST
 from paramsearch.parameters.words import (
     atom_in_words,
     claim_in_words,
