@@ -8,17 +8,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from accounting.base.crossing import crossing
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import AccountingError
 from accounting.base.progress import Progress, silent
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.mechanism import Mechanism
+from accounting.model.proof import Proof
 from accounting.model.proof_types import LOOSE
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
 from accounting.proof.deviation import Deviation, is_thinned
 from accounting.proof.fast_proof import rounded_protocol
-from accounting.proof.thinned_proof import ThinnedBounds
+from accounting.proof.prove import LARGEST_BALL_OF_ANY
+from accounting.proof.thinned_proof import ThinnedBounds, prove_thinned_sequence
 
 _LARGEST_EPS = 500.0
 """Largest eps that is tried, as in ``Protocol.epsilon``: a larger one hardly protects."""
@@ -37,6 +40,7 @@ def satisfied_eps(
     releases: int = 1,
     same_change: bool = False,
     adjacency: Adjacency = SUBSTITUTION,
+    known: Proof | None = None,
     progress: Progress = silent,
 ) -> Enclosure | None:
     """The smallest eps with delta(eps) <= delta, enclosed to about a thousandth if all users add
@@ -48,6 +52,7 @@ def satisfied_eps(
         releases: Number of releases that are seen together.
         same_change: Whether a user makes the same change in every release.
         adjacency: Which data sets are neighbors.
+        known: What was proved at some eps, where the search begins.
         progress: Called with one line of text now and then.
 
     Returns:
@@ -64,10 +69,12 @@ def satisfied_eps(
     notary = Notary(mechanism, releases, same_change, adjacency)
     if notary.disclosed is not None:
         return None
-    question = Question(eps=1.0, releases=releases, same_change=same_change, adjacency=adjacency)
+    near, worst = (1.0, None) if known is None else (known.eps, known.worst_change)
+    question = Question(eps=near, releases=releases, same_change=same_change, adjacency=adjacency)
     try:
         if is_thinned(mechanism, question, delta / 1000):
-            return _of_a_fraction(mechanism, notary, replace(question, claim=delta), progress)
+            question = replace(question, claim=delta)
+            return _of_a_fraction(mechanism, notary, question, worst, progress)
         less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
         high = less.epsilon(delta, progress=progress)
         if less == more and Deviation.of(mechanism, 1.0, releases, adjacency).size == 0:
@@ -83,17 +90,21 @@ def satisfied_eps(
 
 
 def _of_a_fraction(
-    mechanism: Mechanism, notary: Notary, question: Question, progress: Progress
+    mechanism: Mechanism,
+    notary: Notary,
+    question: Question,
+    worst: Change | None,
+    progress: Progress,
 ) -> Enclosure | None:
     """For the noise of a fraction of the users: the eps of the change that looks worst, by the
     notary, then a little more until the bounds of all changes agree."""
-    delta = question.claim
+    delta, near = question.claim, question.eps
     assert delta is not None
-    if question.any_sequence or question.releases > 1:
-        return _bisected(notary, delta, None, progress)
+    if question.releases > 1:
+        return _of_releases(mechanism, notary, question, progress)
     every = _bounds_of_all(mechanism, notary, question, progress)
-    worst = every(1.0)[1]
-    found, known = _bisected(notary, delta, [worst], progress), {worst}
+    worst = every(near)[1] if worst is None else worst
+    found, known = _eps_of(notary, delta, [worst], near, progress), {worst}
     if found is None:
         return None
     for more in _RISES:
@@ -102,11 +113,28 @@ def _of_a_fraction(
         if upper <= delta:
             return Enclosure(found.lower, eps)
         if worst not in known:  # another change may be worse
-            other = _bisected(notary, delta, [worst], progress)
+            other = _eps_of(notary, delta, [worst], found.upper, progress)
             known.add(worst)
             if other is not None and other.lower > found.lower:
                 found = other
     return None
+
+
+def _of_releases(
+    mechanism: Mechanism, notary: Notary, question: Question, progress: Progress
+) -> Enclosure | None:
+    """The same for several releases: by the notary, or by the fast evaluators where it takes long;
+    their lower bound is weak."""
+    delta = question.claim
+    assert delta is not None
+    if question.same_change or mechanism.max_value <= LARGEST_BALL_OF_ANY:
+        return _eps_of(notary, delta, None, question.eps, progress)
+
+    def bounds(eps: float) -> Enclosure:
+        asked = replace(question, eps=eps)
+        return prove_thinned_sequence(mechanism, asked, LOOSE, progress)[0].enclosure
+
+    return crossing(bounds, delta, near=question.eps, largest=_LARGEST_EPS, gap=_GAP)
 
 
 def _bounds_of_all(
@@ -129,21 +157,17 @@ def _bounds_of_all(
     return slow if small or mechanism.central.share() >= 1 else fast
 
 
-def _bisected(
-    notary: Notary, delta: float, changes: list[Change] | None, progress: Progress
+def _eps_of(
+    notary: Notary,
+    delta: float,
+    changes: list[Change] | None,
+    near: float,
+    progress: Progress,
 ) -> Enclosure | None:
     """The eps of these changes alone, by default of all."""
-    low, high, next_try = 0.0, math.inf, 1.0
-    while high - low > _GAP * max(1.0, low):
-        eps = (low + high) / 2 if high < math.inf else next_try
-        if eps > _LARGEST_EPS:
-            return None
-        found = notary.enclose(eps, gap=LOOSE, claim=delta, changes=changes, progress=progress)
-        if found.enclosure.upper <= delta:
-            high = eps
-        elif found.enclosure.lower > delta:
-            low = eps
-        elif high < math.inf:  # as close as the bounds allow
-            break
-        next_try = 2 * eps + 1
-    return Enclosure(low, high)
+
+    def bounds(eps: float) -> Enclosure:
+        proof = notary.enclose(eps, gap=LOOSE, claim=delta, changes=changes, progress=progress)
+        return proof.enclosure
+
+    return crossing(bounds, delta, near=near, largest=_LARGEST_EPS, gap=_GAP)

@@ -268,6 +268,7 @@ def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
                 releases=claim.releases,
                 same_change=claim.same_change,
                 adjacency=claim.adjacency,
+                known=proof,
                 progress=step("looking for the eps that does hold", deadline),
             )
     searched = eps is not None or limit.lower > claim.delta or time.monotonic() <= deadline

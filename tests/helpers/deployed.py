@@ -27,9 +27,23 @@ SUM = {
 }
 
 
+BOTH_LAWS = {
+    **SUM,
+    "atoms": [
+        {"atom": [-1, 1], "law": "burst", "rate": 3.0, "p": 0.6, "m": 1},
+        {"atom": [2, -1, -1], "r": 3.0, "p": 0.6},
+        {"atom": [3, -2, -1], "law": "burst", "rate": 3.0, "p": 0.6, "m": 3},
+        {"atom": [-2, 1, 1], "r": 3.0, "p": 0.6},
+    ],
+}
+
+
 @cache
-def file(dimension: int = 1, honest: float = 1.0, n: int = 50) -> ParameterFile:
-    proposal = Proposal.of({**SUM, "dimension": dimension, "delta": 0.5, "n": n})
+def file(
+    dimension: int = 1, honest: float = 1.0, n: int = 50, *, bursts: bool = False
+) -> ParameterFile:
+    base = BOTH_LAWS if bursts else SUM
+    proposal = Proposal.of({**base, "dimension": dimension, "delta": 0.5, "n": n})
     return certify(uncertified(proposal, honest=honest))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from paramsearch.deploy.bits import BitSource, EndOfTape, Tape
+from paramsearch.parameters.sections import AnyAtomNoise, BurstNoise, CentralNoise
 
 ALARM = 1e-6
 """Probability that a statistical test fails although the law is right."""
@@ -35,6 +36,23 @@ def law(draw: Callable[[BitSource], int], depth: int) -> tuple[dict[int, Fractio
             found[outcome] += Fraction(1, 1 << len(text))
     assert sum(found.values()) + short == 1
     return found, short
+
+
+def copies_cdf(noise: CentralNoise | AnyAtomNoise) -> Callable[[np.ndarray], np.ndarray]:
+    """Of the copies that all users send together.  Of bursts: so many are Poisson, and j of them
+    have j copies and NB(j m, p) more."""
+    p = float(Fraction(noise.p))
+    if not isinstance(noise, BurstNoise):
+        return lambda k: stats.nbinom.cdf(k, noise.r, 1 - p)
+    rate, m = float(Fraction(noise.rate)), noise.m
+
+    def cdf(k: np.ndarray) -> np.ndarray:
+        total = np.full(len(k), stats.poisson.pmf(0, rate))
+        for j in range(1, int(np.max(k)) + 1):
+            total += stats.poisson.pmf(j, rate) * stats.nbinom.cdf(k - j, j * m, 1 - p)
+        return total
+
+    return cdf
 
 
 def chi_square(drawn: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray]) -> float:

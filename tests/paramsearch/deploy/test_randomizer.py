@@ -19,8 +19,7 @@ from deploy_vectors import VERSION, everything, path_of, randomized
 from deployed import SUM, file, seeded
 from hypothesis import given
 from hypothesis import strategies as st
-from sampler_laws import ALARM, chi_square, law
-from scipy import stats
+from sampler_laws import ALARM, chi_square, copies_cdf, law
 
 from accounting import InvalidConfiguration, InvalidParameter
 from accounting.base.errors import AccountingError
@@ -90,10 +89,10 @@ def test_the_law_of_one_users_messages() -> None:
     assert Fraction(none) - Fraction(1, 10**12) <= found[1] + short
 
 
-@pytest.mark.parametrize("dimension", [1, 3])
-def test_the_noise_of_all_users_has_the_files_law(dimension: int) -> None:
-    """Per atom and coordinate, copies are NB(r, p); two cells of the batch and of single calls."""
-    made = file(dimension)
+@pytest.mark.parametrize(("dimension", "bursts"), [(1, False), (3, False), (1, True), (3, True)])
+def test_the_noise_of_all_users_has_the_files_law(dimension: int, bursts: bool) -> None:
+    """Per atom and coordinate, drawn for all users at once and for two groups of them."""
+    made = file(dimension, bursts=bursts)
     noise, source = Noise(made), SeededBits(3)
     atoms = [(1,), (-1,), *(entry.atom for entry in made.atoms)]
     whole: list[list[int]] = []
@@ -106,12 +105,23 @@ def test_the_noise_of_all_users_has_the_files_law(dimension: int) -> None:
                     if event.coordinate == dimension - 1:
                         copies[event.atom] += event.copies
             drawn.append([copies[atom] for atom in atoms])
-    laws = [(made.central.r, Fraction(made.central.p))] * 2
-    laws += [(entry.r, Fraction(entry.p)) for entry in made.atoms]
+    laws = [copies_cdf(entry) for entry in (made.central, made.central, *made.atoms)]
     for drawn in (whole, parts):
-        for i, (r, p) in enumerate(laws):
-            found = np.array([row[i] for row in drawn])
-            assert chi_square(found, lambda k: stats.nbinom.cdf(k, r, float(1 - p))) > ALARM
+        for i, cdf in enumerate(laws):
+            assert chi_square(np.array([row[i] for row in drawn]), cdf) > ALARM
+
+
+@pytest.mark.parametrize("bursts", [False, True])
+def test_messages_of_one_atom_have_its_law_one_by_one_and_in_batches(bursts: bool) -> None:
+    """Where every input is 0, the message 3 comes from one atom alone."""
+    made = file(bursts=bursts)
+    cdf = copies_cdf(next(entry for entry in made.atoms if 3 in entry.atom))
+    symbol, nothing = made.alphabet.index(3), np.zeros(50, np.int64)
+    randomizer = seeded(made, "one atom")
+    batch = [int((randomizer.batch(nothing).symbols == symbol).sum()) for _ in range(1500)]
+    single = [sum(randomizer(0).count(symbol) for _ in range(50)) for _ in range(1500)]
+    for drawn in (batch, single):
+        assert chi_square(np.array(drawn), cdf) > ALARM
 
 
 def test_a_batch_is_many_single_calls() -> None:
