@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,11 @@ import pytest
 from chromium import Chromium, required_chromium
 from filled import grid_file
 from program import run
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # in the background of a script interrupts are ignored, and the programs that tests interrupt
+    # would inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -106,12 +106,13 @@ def test_an_interrupt_of_the_proof_is_told_from_one_of_the_search(
 
 
 SIGNALED = """
-import os, signal, sys
+import os, signal, sys, time
 from paramsearch.cli.app import main
 from paramsearch.generation import {module} as module
 def signaled(*_, **__):
     os.kill(os.getpid(), signal.{kind})
-    signal.pause()
+    while True:  # another thread may take the signal: Python acts on it in this one
+        time.sleep(0.01)
 module.{function} = signaled
 sys.argv = ["paramsearch", *{arguments!r}]
 main()

@@ -319,7 +319,7 @@ def test_the_vectors_of_a_version_stay_as_they_are() -> None:
 def test_the_messages_of_a_call_are_in_a_random_order() -> None:
     """The true value, which no noise has here, is as often in one place as in another."""
     source = SeededBits("order")
-    randomizer = Randomizer(file(n=2), source, not_private=True)
+    randomizer = Randomizer(file(), source, not_private=True)
     places = []
     while len(places) < 2000:
         values = [randomizer.codec.message(symbol)[1] for symbol in randomizer(3)]
