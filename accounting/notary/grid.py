@@ -82,6 +82,11 @@ class CoordinateShift:
         """The smallest shift b of W (evaluator/exact_view.md, Theorem 2)."""
         return self.unit_shift + min(0, self.before - self.after)
 
+    @property
+    def central(self) -> tuple[int, int]:
+        """What the central term depends on."""
+        return self.distance, self.first_shift
+
 
 Shifts = tuple[CoordinateShift, ...]
 """What a change does in every coordinate it touches; their noises are independent."""
@@ -112,6 +117,14 @@ class Offset(NamedTuple):
     weight: arb
 
 
+class _KnownCentral(NamedTuple):
+    """A central term without finite losses below ``lowest``."""
+
+    of: tuple[int, int]
+    lowest: int
+    factor: Factor
+
+
 class Grid:
     """The factors on a grid with step h = ``ratio`` * loss, where loss = eps_central / max_value.
 
@@ -140,6 +153,7 @@ class Grid:
         self._laws: dict[tuple[int, int, Side], Factor] = {}
         self._coupled_offsets: dict[int, OffsetLaws] = {}
         self._labels: dict[tuple[int, int], tuple[int, tuple[Factor, Factor]]] = {}
+        self._last_central: dict[Side, _KnownCentral] = {}
 
     def prepare(self, changes: Iterable[ShiftedChange], deadline: float) -> None:
         """Group every noise under every shift that these changes need, in one pass per noise."""
@@ -203,8 +217,6 @@ class Grid:
         """The central term of a fraction of the users, without finite losses below ``lowest``."""
         assert self.thinned is not None
         if side == "above":
-            if self.thinned.coupled is not None:
-                return self._coupled(c, self._offset_laws(c.distance), lowest)
             return dominating(self._thinned_groups(c, lowest), self.h)
         key = c.before, c.after
         if key not in self._labels or self._labels[key][0] > lowest:
@@ -230,8 +242,10 @@ class Grid:
             self._coupled_offsets[distance] = self.thinned.coupled.offset_laws(distance, self.h)
         return self._coupled_offsets[distance]
 
-    def _coupled(self, c: CoordinateShift, offsets: OffsetLaws, lowest: int) -> Factor:
+    def _coupled(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The mixture of shifts of z_0 that dominates the central term."""
+        assert side == "above"
+        offsets = self._offset_laws(c.distance)
         parts, infinite = [], offsets.infinite
         for shift, law in offsets.laws.items():
             factor = self.factor(UNIT, c.first_shift + shift, "above")
@@ -249,9 +263,25 @@ class Grid:
         return Factor(base, poly, infinite)
 
     def central(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
-        """The central term without finite losses below ``lowest``."""
-        if self.thinned is not None and not (side == "above" and self.thinned.exceeds):
+        """The central term without finite losses below ``lowest``.
+
+        It depends on the distance and the first shift only, and changes come sorted by these: the
+        last one is kept, with twice as many losses once another change needs more of them.
+        """
+        thinned = self.thinned
+        if thinned is not None and not (side == "above" and (thinned.coupled or thinned.exceeds)):
             return self._thinned(c, side, lowest)
+        known = self._last_central.get(side)
+        if known is None or known.of != c.central or known.lowest > lowest:
+            again = known is not None and known.of == c.central
+            cut = lowest - known.factor.poly.length() if known is not None and again else lowest
+            mixture = self._plain_central if thinned is None or thinned.exceeds else self._coupled
+            known = _KnownCentral(c.central, cut, mixture(c, side, cut))
+            self._last_central[side] = known
+        return known.factor.above(lowest)
+
+    def _plain_central(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
+        """The mixture of shifts of W that is the central term."""
         parts, infinite = [], arb(0)
         for case, index, weight in self.offsets(c.distance, side):
             factor = self.factor(UNIT, c.first_shift + case, side)

@@ -217,7 +217,18 @@ class Notary:
                     sequence_lower=max(0.0, below(ball(found.sequence_lower) - extra)),
                 )
 
+    @cached_property
+    def _known_central(self) -> dict[float, ThinnedCentral]:
+        return {}
+
     def _thinned(self, clip: float) -> ThinnedCentral:
+        """The same one for every eps: the precision depends on the clipped mass alone."""
+        if clip not in self._known_central:
+            self._known_central.clear()
+            self._known_central[clip] = self._new_thinned(clip)
+        return self._known_central[clip]
+
+    def _new_thinned(self, clip: float) -> ThinnedCentral:
         central = self.mechanism.central
         parts = self.mechanism.atoms.get(UNIT, ())
         shift = max(abs(c.unit_shift) for one in self.shifted_changes() for c in one.shifts)

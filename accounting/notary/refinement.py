@@ -102,6 +102,9 @@ class _Refinement:
         self.goal, self.noises, self.changes = goal, noises, changes
         self.bounds = ProvedSoFar(changes[0].change)
         self.log_masses = {}
+        if noises.thinned is not None:
+            goal.progress("coupling the central noises")
+            noises.thinned.prepare({c.distance for one in changes for c in one.shifts})
         for atom, shift in _largest_shifts(changes, noises.thinned).items():
             check_deadline(goal.deadline)
             self.log_masses[atom] = noises.tables[atom].log_masses(goal.clip / 4, shift)
@@ -156,6 +159,8 @@ class SameChangeRefinement(_Refinement):
         where = f"of {len(pending):,} pairs bounded on a grid of {float(grid.h.mid()):.3g}"
         goal.progress(f"0 {where}")
         grid.prepare(pending, goal.deadline)
+        # neighbors share their central terms
+        pending = sorted(pending, key=lambda shifted: [c.central for c in shifted.shifts])
         found = in_processes(
             lambda shifted: self._upper(grid, shifted),
             pending,

@@ -9,7 +9,7 @@ notary's are close.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class ThinnedBounds:
             )
         config, claim = self.less.configuration, self.question.claim
         tail = _TAIL * (TYPICAL_DELTA if claim is None else max(claim, 1e-250))
-        central = ThinnedCentral(share, config.step, tail / self.question.releases)
+        central = _central(share, config.step, tail / self.question.releases)
         return ThinnedPairs(self.less.view_pairs, config.noise[UNIT], central)
 
     def upper(self, eps: float, *, gap: float, progress: Progress) -> FloatArray:
@@ -104,6 +104,13 @@ class ThinnedBounds:
         found = evaluate(part, eps, gap=LOOSE, progress=progress).lower
         worst = int(np.argmax(found))
         return float(found[worst]), int(changes[worst])
+
+
+@lru_cache(maxsize=1)
+def _central(share: float, step: float, tail: float) -> ThinnedCentral:
+    """The last one is kept: its couplings do not depend on eps, and a proof is often followed by
+    the search for another eps."""
+    return ThinnedCentral(share, step, tail)
 
 
 def prove_thinned(

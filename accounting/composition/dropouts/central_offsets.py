@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
+from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge, Undecided
-from accounting.base.threads import in_chunks
 from accounting.model.laws.negative_binomial import NegativeBinomial
 from accounting.model.laws.noise import NoiseSum
 
@@ -20,7 +20,7 @@ _LONGEST = 1 << 15
 _FARTHEST = 1024
 """Largest difference of two coupled noises that is looked at; larger ones count as infinite."""
 _AT_ONCE = 256
-"""Couplings in memory at a time, a few megabytes."""
+"""Couplings between two looks at the clock."""
 _MOST_CELLS = 1 << 40
 """Bounds the grid point of an offset."""
 _LARGEST_ERROR = 1e-3
@@ -85,6 +85,7 @@ class ThinnedCentral:
     share: float
     step: float
     tail: float
+    _known: dict[int, Cases] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def _noise(self) -> NoiseSum:
@@ -134,10 +135,6 @@ class ThinnedCentral:
             self._known[distance] = self._cases(distance)
         return self._known[distance]
 
-    @cached_property
-    def _known(self) -> dict[int, Cases]:
-        return {}
-
     def _cases(self, distance: int) -> Cases:
         if not self.error < _LARGEST_ERROR:
             raise Undecided("doubles do not resolve the central noise of these honest users")
@@ -171,16 +168,10 @@ class ThinnedCentral:
         """The laws of the differences of M before and after, and what they leave out."""
         from accounting.composition.dropouts.coupling_kernels import quantile_couplings
 
+        check_time()
         chance, missed = np.empty((len(before), 2 * reach + 1)), np.empty(len(before))
-
-        def work(a: int, b: int) -> None:
-            s, scratch = slice(a, b), np.empty((2, self.size + 1))
-            cut = self.tail / 8
-            quantile_couplings(
-                self._masses, before[s], after[s], cut, scratch, chance[s], missed[s]
-            )
-
-        in_chunks(work, len(before), smallest=8)
+        scratch, cut = np.empty((2, self.size + 1)), self.tail / 8
+        quantile_couplings(self._masses, before, after, cut, scratch, chance, missed)
         return chance, missed
 
 

@@ -26,6 +26,8 @@ from accounting.model.laws.noise import NoiseSum
 
 _BLOCK = 64
 """Changes whose profiles are in memory at a time, in every thread."""
+_DISTANCES = 16
+"""Changes of the sum that are looked at between two reports."""
 _LEAST_SLACK = 0.02
 """Smallest share of eps that the plain parts are evaluated for; a rule of thumb."""
 
@@ -64,11 +66,11 @@ class ThinnedPairs:
     def cases(self, progress: Progress = silent) -> dict[int, Cases]:
         """The central noise under every change of the sum that occurs."""
         distances = np.unique(self.mixtures[:, 0]).tolist()
-        found = {}
-        for i, distance in enumerate(distances):
-            check_time()
-            progress(f"central noise coupled for {i:,} of {len(distances):,} distances")
-            found[distance] = self.central.cases(distance)
+        found: dict[int, Cases] = {}
+        for begin in range(0, len(distances), _DISTANCES):
+            progress(f"central noise coupled for {begin:,} of {len(distances):,} distances")
+            some = distances[begin : begin + _DISTANCES]
+            found.update(zip(some, in_threads(self.central.cases, some), strict=True))
         return found
 
     @cached_property

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 from flint import arb
+from numpy.lib.stride_tricks import sliding_window_view
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.balls import double
@@ -23,12 +24,17 @@ from accounting.base.deadline import check_time
 from accounting.base.errors import Undecided
 from accounting.notary.dropouts.central_pairs import CentralPair, sum_error
 from accounting.notary.factors import Factor, Group, Groups, TooFine, dominating
+from accounting.notary.processes import in_processes
 
 _LARGEST_ERROR = 1e-3
 """Relative error of a mass beyond which the coupling is given up (notary.md, Lemma 11)."""
 _CUT = 1e-4
 """Share of the mass that may be clipped which is taken from the tails of M, and by leaving out
 rare differences m - m'."""
+_FAR = 0.1
+"""Share of the mass that may be clipped which is taken from large |D|."""
+_BLOCK = 16
+"""Couplings that are computed together: more do not fit into fast memory."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,21 @@ class Cases:
 
 
 @dataclass(frozen=True)
+class _Differences:
+    """Laws of m - m', one in every row: ``moved`` are the values, ``chance`` their probabilities,
+    and ``left_out`` is what these leave out."""
+
+    moved: IntArray
+    chance: FloatArray
+    left_out: FloatArray
+
+    @property
+    def reversed(self) -> _Differences:
+        """The laws of m' - m."""
+        return _Differences(-self.moved, self.chance, self.left_out)
+
+
+@dataclass(frozen=True)
 class OffsetLaws:
     """Per shift of z_0, relative to first_shift, a law on the grid that dominates the offsets of
     the loss with which the shift occurs; their total mass and ``infinite`` add up to one."""
@@ -62,7 +83,7 @@ class CoupledCentral:
 
     def __init__(self, pair: CentralPair, clip: float) -> None:
         self.pair, self.clip = pair, clip
-        self.cases = cache(self._cases)
+        self._known: dict[int, Cases] = {}
         self.shifts = cache(self._shifts)
 
     @cached_property
@@ -81,29 +102,66 @@ class CoupledCentral:
             spread = max(spread, float((self._totals / np.maximum(start, 1e-300)).max()))
         return 4 * sum_error(4 * pair.size) * (1 + 1.01 * spread)
 
-    def _coupled(self, before: int, after: int) -> tuple[IntArray, FloatArray, float]:
-        """The law of m - m' for |D| = before and then after: values, probabilities, and what they
-        leave out."""
-        upper = [self._survival(x) for x in (before, after)]
-        cut = max(self.clip * _CUT, *(float(s[-1]) for s in upper))
-        ends = np.concatenate([s[s > cut] for s in upper])
-        first = np.arange(len(ends)) < np.count_nonzero(upper[0] > cut)
-        order = np.argsort(-ends, kind="stable")
-        # between two neighboring ends, m and m' are the numbers of ends of each that lie above
-        ours = np.cumsum(first[order]) - 1
-        theirs = np.arange(len(order)) - 1 - ours
-        weight = -np.diff(np.append(ends[order], cut))
-        used = weight > 0
-        difference = (ours - theirs)[used]
-        low = int(difference.min())
-        found = np.bincount(difference - low, weights=weight[used])
-        kept = np.flatnonzero(found)
-        return kept.astype(np.int64) + low, np.asarray(found[kept], np.float64), cut
+    @cached_property
+    def _length(self) -> int:
+        """Values of M that are looked at: P[M >= m | D = x] is below the cut for the last one."""
+        size = self.pair.size
+        last = self._survivals(np.array([size - 1]), size)[0]
+        return min(size, int(np.count_nonzero(last > self.clip * _CUT)) + 1)
 
-    def _survival(self, x: int) -> FloatArray:
-        """P[M >= m | D = x] for all m; the first entry is exactly 1."""
-        sums = np.cumsum(self.pair.joint(x)[::-1])[::-1]
-        return np.asarray(sums / sums[0])
+    def _survivals(self, x: IntArray, length: int) -> FloatArray:
+        """P[M >= m | D = x] for m < length, and a last column of zeros; the first is exactly 1."""
+        joint = self.pair.masses[: self.pair.size] * self._windows[x]
+        sums = np.cumsum(joint[:, ::-1], axis=1)[:, ::-1]
+        out = np.zeros((len(x), length + 1))
+        np.divide(sums[:, :length], sums[:, :1], out=out[:, :length])
+        return out
+
+    @cached_property
+    def _windows(self) -> FloatArray:
+        return sliding_window_view(self.pair.masses, self.pair.size)
+
+    def _coupled(self, before: IntArray, after: IntArray) -> _Differences:
+        """The laws of m - m' for |D| = before[i] and then after[i].
+
+        Both are functions of one uniform number u: m is the last value with P[M >= m] >= u.  The
+        numbers with a given m and m' are an interval, whose length is positive or taken for 0.
+        """
+        length = self._length
+        ours, theirs = self._survivals(before, length), self._survivals(after, length)
+        cut = np.maximum(self.clip * _CUT, np.maximum(ours[:, -2], theirs[:, -2]))[:, None]
+        our_ends, their_ends = (np.maximum(s[:, 1:], cut) for s in (ours, theirs))
+
+        def chance(moved: int) -> FloatArray:
+            a, b = max(0, moved), max(0, -moved)
+            n = length - abs(moved)
+            top = np.minimum(ours[:, a : a + n], theirs[:, b : b + n])
+            bottom = np.maximum(our_ends[:, a : a + n], their_ends[:, b : b + n])
+            return np.asarray(np.maximum(top - bottom, 0.0).sum(axis=1))
+
+        def exceeds(first: FloatArray, ends: FloatArray, by: int) -> bool:
+            """Whether the first value can exceed the second by so much, or more."""
+            return bool((first[:, by:length] > ends[:, : length - by]).any())
+
+        found = {0: chance(0)}
+        for sign, first, ends in ((1, ours, their_ends), (-1, theirs, our_ends)):
+            by = 1
+            while by < length and exceeds(first, ends, by):
+                found[sign * by] = chance(sign * by)
+                by += 1
+        moved = sorted(found)
+        return _Differences(np.array(moved), np.stack([found[j] for j in moved], axis=1), cut[:, 0])
+
+    def prepare(self, distances: Iterable[int]) -> None:
+        """Look at these distances on all cores."""
+        missing = [distance for distance in distances if distance not in self._known]
+        _ = self._totals, self.error  # before there are several processes
+        self._known.update(zip(missing, in_processes(self._cases, missing), strict=True))
+
+    def cases(self, distance: int) -> Cases:
+        if distance not in self._known:
+            self._known[distance] = self._cases(distance)
+        return self._known[distance]
 
     def _cases(self, distance: int) -> Cases:
         size, totals = self.pair.size, self._totals
@@ -111,30 +169,34 @@ class CoupledCentral:
         rest = 0.0
         rare = self.clip * _CUT / (2 * size)
 
-        def add(case: int, before: int, after: int, moved: IntArray, weight: FloatArray) -> None:
+        def add(case: IntArray, before: IntArray, after: IntArray, law: _Differences) -> None:
             nonlocal rest
-            mass = totals[before] * weight
-            kept = (mass > rare) & (totals[after] > 0)
-            parts.append((case + moved[kept], mass[kept], totals[after] * weight[kept]))
-            rest += float(mass[~kept].sum())
+            mass = totals[before, None] * law.chance
+            kept = (mass > rare) & (totals[after, None] > 0)
+            other = totals[after, None] * law.chance
+            shift = case[:, None] + law.moved
+            parts.append((shift[kept], mass[kept], other[kept]))
+            rest += float(mass[~kept].sum()) + float(totals[before] @ law.left_out)
 
         # D = x, D = -x - distance, and D = -i in between: exact_view.md, the proof of Theorem 2
-        for x in range(size - distance):
+        near, inner = np.arange(self._far(distance)), np.arange(1, distance)
+        for x in _blocks(near):
             check_time()
-            moved, weight, cut = self._coupled(x, x + distance)
-            add(0, x, x + distance, moved, weight)
-            add(distance, x + distance, x, -moved, weight)
-            rest += cut * float(totals[x] + totals[x + distance])
-        for i in range(1, distance):
-            if max(i, distance - i) < size:
-                moved, weight, cut = self._coupled(i, distance - i)
-                add(i, i, distance - i, moved, weight)
-                rest += cut * float(totals[i])
-            else:
-                rest += float(totals[i]) if i < size else 0.0
-        rest += float(totals[max(0, size - distance) :].sum())
+            law = self._coupled(x, x + distance)
+            add(np.zeros_like(x), x, x + distance, law)
+            add(np.full_like(x, distance), x + distance, x, law.reversed)
+        matched = np.maximum(inner, distance - inner) < size
+        for i in _blocks(inner[matched]):
+            add(i, i, distance - i, self._coupled(i, distance - i))
+        rest += float(totals[inner[~matched & (inner < size)]].sum())
+        rest += float(totals[len(near) :].sum()) + float(totals[len(near) + distance :].sum())
         shift, p, q = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Cases(shift, p, q, np.log(p / q), rest * (1 + self.error))
+
+    def _far(self, distance: int) -> int:
+        """The first x so rare that D = x and beyond count as infinite losses."""
+        beyond = np.cumsum(self._totals[::-1])[::-1]
+        return min(self.pair.size - distance, int(np.count_nonzero(beyond > self.clip * _FAR)))
 
     def _shifts(self, distance: int) -> IntArray:
         return np.unique(self.cases(distance).shift)
@@ -164,6 +226,10 @@ class CoupledCentral:
             groups[shift].append(Group(p=first, q=second, low=below, high=above))
         laws = {shift: _dominating(tuple(found), h) for shift, found in groups.items()}
         return OffsetLaws(laws, arb(cases.rest) + self.pair.lost)
+
+
+def _blocks(values: IntArray) -> list[IntArray]:
+    return np.split(values, range(_BLOCK, len(values), _BLOCK)) if len(values) else []
 
 
 def _dominating(groups: tuple[Group, ...], h: arb) -> Factor:

@@ -24,8 +24,6 @@ from accounting.notary.factors import Group, Groups, TooFine, plan_runs
 
 _MOST_RANGES, _MOST_RUNS = 48, 192
 """Most ranges of D on either side of 0, and most runs of w in each: finer blocks gain little."""
-_MOST_AT_ONCE = 1 << 22
-"""Entries of an array of partial sums."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +106,12 @@ class MergedOutcomes:
 
     def _mixed(self, table: FloatArray, masses: FloatArray, ends: IntArray) -> FloatArray:
         """The sum over m of masses[m] * table at ends - m."""
-        out = np.empty(len(ends))
-        m, rows = np.arange(len(masses)), max(1, _MOST_AT_ONCE // len(masses))
-        for a in range(0, len(ends), rows):
-            check_time()
-            at = np.clip(ends[a : a + rows, None] - m + 1, 0, len(table) - 1)
-            out[a : a + rows] = table[at] @ masses
-        return out
+        check_time()
+        count, backwards = len(masses), masses[::-1].copy()
+        # before its first entry and after its last one, the table is constant
+        padded = np.pad(table, (count - 1, count), mode="edge")
+        at = np.clip(ends + 1, 0, len(table) + count - 1)
+        return np.array([np.dot(padded[i : i + count], backwards) for i in at.tolist()])
 
     def groups(
         self,

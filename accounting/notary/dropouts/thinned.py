@@ -68,6 +68,11 @@ class ThinnedCentral:
     def _merged(self) -> MergedOutcomes:
         return MergedOutcomes(self.pair, *self._unit)
 
+    def prepare(self, distances: Iterable[int]) -> None:
+        """Couple the central noises for these changes of the sum, on all cores."""
+        if self.coupled is not None:
+            self.coupled.prepare(distances)
+
     def shifts(self, distance: int) -> Iterable[int]:
         """Relative to its first shift, the shifts of the noise of {-1, +1} that are mixed."""
         return () if self.coupled is None else self.coupled.shifts(distance).tolist()

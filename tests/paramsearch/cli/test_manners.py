@@ -106,7 +106,10 @@ def test_help_for_a_reader_that_leaves_is_no_violation() -> None:
     assert subprocess.run(piped, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("kind", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)],
+)
 def test_a_signal_ends_a_search_and_keeps_its_file(
     tmp_path: Path, kind: signal.Signals, code: int
 ) -> None:
