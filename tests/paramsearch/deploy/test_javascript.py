@@ -394,6 +394,28 @@ def test_the_example_page(browser: Chromium, address: str) -> None:
     }  # fmt: skip
 
 
+def shown_of(browser: Chromium, name: str) -> str:
+    """The text of an element, after a while; nothing if it is not visible."""
+    return str(ask(browser, f"""(async () => {{
+        await new Promise(done => setTimeout(done, 1500));
+        const found = document.getElementById('{name}');
+        const style = getComputedStyle(found);
+        return style.visibility === 'visible' && style.display !== 'none' ? found.textContent : '';
+    }})()"""))  # fmt: skip
+
+
+def test_the_page_opened_as_a_file_says_how_to_serve_it(
+    browser: Chromium, address: str, client: Path
+) -> None:
+    visit(browser, (client / "index.html").as_uri())
+    blocked = shown_of(browser, "blocked")
+    assert "python3 -m http.server" in blocked
+    assert "http://localhost:8000" in blocked
+    visit(browser, address)
+    assert shown_of(browser, "blocked") == ""
+    assert "50 people" in shown_of(browser, "about")
+
+
 def test_the_page_of_a_file_that_was_changed(browser: Chromium, address: str, client: Path) -> None:
     parameters = client / "parameters.json"
     before = parameters.read_text()
