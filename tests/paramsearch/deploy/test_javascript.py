@@ -25,8 +25,9 @@ import rfc8785
 from chromium import Chromium
 from deploy_vectors import Recorder, refusals
 from deployed import file
+from documents import blocks
 from javascript import SCRIPTS, VECTORS, answer, node, required_node
-from places import SHIPPED
+from places import ROOT, SHIPPED
 from program import run
 from sampler_laws import ALARM, chi_square
 from scipy import stats
@@ -38,6 +39,8 @@ from paramsearch.deploy.javascript import client_files
 from paramsearch.deploy.samplers import Burst, Choice, Logarithmic, Poisson
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, digest, dumps
+
+GUIDE = ROOT / "paramsearch" / "deploy" / "GUIDE.md"
 
 
 @pytest.fixture(scope="module")
@@ -279,6 +282,23 @@ def test_signatures(client: Path, tmp_path: Path) -> None:
     assert good == ""
     assert all(bad)
     assert not any("not refused" in text for text in bad)
+
+
+def test_the_script_of_the_guide(client: Path) -> None:
+    (script,) = (block for block in blocks(GUIDE) if block.name == "send.mjs")
+    assert len(script.text.splitlines()) == 5
+    (client / script.name).write_text(script.text)
+    done = node(client, client / script.name, client / "parameters.json", "3")
+    assert done.returncode == 0, done.stderr
+    codec = Codec.of(file())
+    sent = [codec.message(int(symbol)) for symbol in done.stdout.split()]
+    assert (0, 3) in sent
+    for wrong in ("4", "1.5", "x"):
+        done = node(client, client / script.name, client / "parameters.json", wrong)
+        assert done.returncode != 0
+        assert done.stdout == ""
+        assert "must be a whole number from 0 to 3" in done.stderr
+    (client / script.name).unlink()
 
 
 def test_the_law_of_a_million_users(client: Path) -> None:
