@@ -63,7 +63,7 @@ from pydantic import (
 )
 
 from accounting.base import strict_json
-from accounting.base.enclosure import Enclosure, Summarized, exactly
+from accounting.base.enclosure import Enclosure, Summarized, counted, exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.change import ZERO_OUT, Change, change_count, directions
@@ -255,7 +255,7 @@ class ParameterFile(Summarized, Part):
         return (
             f"({exactly(problem.eps)}, {exactly(problem.delta)}) for n = {problem.n:,}, "
             f"max_value = {problem.max_value:,}{vectors}{several}{honest}{zero_out}; "
-            f"{len(self.atoms):,} atom{'s' * (len(self.atoms) > 1)}, {state}"
+            f"{counted(len(self.atoms), 'atom')}, {state}"
         )
 
     def summary(self) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.base.enclosure import at_least, at_most, counted, exactly
 from accounting.model.change import covers
 from accounting.model.configuration import Proposal
 from accounting.model.mechanism import Atom
@@ -185,7 +185,10 @@ class Answer:
         if "violated" in (found.verdict, found.noise_verdict) and self._without_noise:
             shown = [atom_in_words(atom) for atom in self._without_noise[:_SHOWN_ATOMS]]
             more = len(self._without_noise) - len(shown)
-            yield "no noise", ", ".join(shown) + (f" and {more:,} more atoms" if more else "")
+            yield (
+                "no noise",
+                ", ".join(shown) + (f" and {counted(more, 'more atom')}" if more else ""),
+            )
         if self._certificate is not None:
             yield "certificate", self._certificate
         if self._adjacency is not None:
@@ -290,6 +293,8 @@ def _proof_facts(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
         )
     label = "worst sequence" if any_sequence else "worst pair"
     yield label, worst_case(proof, any_sequence=any_sequence)
-    parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
+    parts = [
+        f"{counted(count, 'pair')} by {method}" for method, count in proof.covered.items() if count
+    ]
     bits = f", {proof.precision} bits" if proof.precision else ""
     yield "proof", ", ".join(parts) + bits
