@@ -1,3 +1,5 @@
+/** The example page of the correlated-noise shuffle protocol. */
+
 import { Randomizer, load } from "./paramsearch.js";
 
 const at = (id) => document.getElementById(id);

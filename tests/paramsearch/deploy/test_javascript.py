@@ -95,6 +95,38 @@ def test_the_example_does_not_replace_another_page(tmp_path: Path) -> None:
         assert run("client", "javascript", tmp_path / "file.json", "-o", folder).returncode == 0
 
 
+def test_only_files_of_the_client_are_replaced(tmp_path: Path) -> None:
+    """An older version is; whatever else has the name is not, and then nothing is written."""
+    for name, content in client_files().items():
+        (tmp_path / name).write_bytes(content + b"// an older version\n")
+    assert run("client", "javascript", "-o", tmp_path).returncode == 0
+    for name, content in client_files().items():
+        assert (tmp_path / name).read_bytes() == content
+    (tmp_path / "paramsearch.d.ts").unlink()
+    (tmp_path / "paramsearch.js").write_text("export const mine = 1;\n")
+    done = run("client", "javascript", "-o", tmp_path, "--json")
+    assert done.returncode == 2
+    assert "move it away" in json.loads(done.stdout)["error"]["message"]
+    assert (tmp_path / "paramsearch.js").read_text() == "export const mine = 1;\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["paramsearch.js"]
+
+
+def test_a_signature_goes_along(tmp_path: Path) -> None:
+    save(file(), tmp_path / "file.json")
+    (tmp_path / "file.json.sig").write_text("c2lnbmF0dXJl\n")
+    done = run("client", "javascript", tmp_path / "file.json", "-o", tmp_path / "site")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "parameters.json.sig").read_text() == "c2lnbmF0dXJl\n"
+    assert "give parameters.json.sig and your public key to load" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["js", "JavaScript", "typescript"])
+def test_other_names_of_the_language(tmp_path: Path, name: str) -> None:
+    done = run("client", name, "-o", tmp_path / "c")
+    assert done.returncode == 2
+    assert "write javascript" in done.stderr
+
+
 def test_the_vectors_in_node(client: Path) -> None:
     done = node(client, "--test", SCRIPTS / "vectors.test.js")
     assert done.returncode == 0, done.stdout
