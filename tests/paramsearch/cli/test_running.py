@@ -49,3 +49,27 @@ def test_warnings_come_before_the_answer(place: Path) -> None:
     first, second, *_ = found.stdout.splitlines()
     assert first.startswith("warning   ")
     assert second.startswith("estimate  ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("generate", "--noise", "burst", "--max-value", "5", "--noise", "negative-binomial"),
+        ("lookup", "--eps=1", "--n", "10", "--eps", "2"),
+        ("simulate", "certified.json", "--seed", "1", "--seed", "1"),
+        ("sign", "certified.json", "--key", "k", "-o", "a", "--output", "b"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(place: Path, words: tuple[str, ...]) -> None:
+    done = run(*(place / word if word.endswith(".json") else word for word in words), "--json")
+    assert done.returncode == 2
+    message = json.loads(done.stdout)["error"]["message"]
+    assert "is given 2 times, and it takes one value" in message
+
+
+def test_options_with_several_values_and_flags_may_be_repeated(place: Path) -> None:
+    words = ("--value", "0", "--value", "3", "--json", "--json")
+    done = run("randomize", place / "certified.json", *words)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["symbols"]) == 2
+    assert run("simulate", place / "certified.json", "--values=zero").returncode == 0
