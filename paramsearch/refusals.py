@@ -87,7 +87,7 @@ def refused_in_words(
 def _in_words(error: Mapping[str, Any], where: str, hint: str) -> str:
     kind, given = error["type"], error["input"]
     if kind == "missing":
-        return f"{where} is missing: add it; {hint}"
+        return f"{where} is missing{_of_atom(given)}: add it; {hint}"
     if isinstance(given, (dict, list)):
         found = where or "it"
     else:
@@ -102,3 +102,11 @@ def _in_words(error: Mapping[str, Any], where: str, hint: str) -> str:
     other = ", not an object" if isinstance(given, dict) else ""
     other = ", not a list" if isinstance(given, list) else other
     return f"{found} must be {_TYPES.get(kind, 'something else')}{other}; {hint}"
+
+
+def _of_atom(section: object) -> str:
+    """Which atom's noise a section describes, and its law, if it is one."""
+    if not isinstance(section, dict) or "atom" not in section:
+        return ""
+    law = f" with the law {section['law']!s:.40}" if "law" in section else ""
+    return f" in the noise of atom {section['atom']!s:.40}{law}"
