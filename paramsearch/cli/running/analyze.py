@@ -111,12 +111,15 @@ def _answer(found: Estimate) -> dict[str, Any]:
 def _assumption(file: ParameterFile) -> str:
     """That everybody took part, and how few would show in the messages."""
     from paramsearch.deploy.participation import noticed_below
+    from paramsearch.parameters.sections import BURST
 
     n = file.problem.n
     few = noticed_below(file, n)
     shown = f"show it only below about {few:,}" if few else "do not show it"
+    later = ", and bursts usually show it later than other noise" if file.noise == BURST else ""
     return (
-        f"all {n:,} are assumed to have taken part; --users says how many did: the messages {shown}"
+        f"all {n:,} are assumed to have taken part; --users says how many did: the messages "
+        f"{shown}{later}"
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from deployed import SUM, file
+from javascript import VECTORS
 from program import run
 
 from accounting.model.configuration import Proposal
@@ -34,6 +35,19 @@ def test_a_file_without_certificate_is_not_used_silently(place: Path, command: s
             assert done.returncode == 0, done.stderr
             assert ("warning: the file has no certificate" in done.stderr) is not certified
         assert json.loads(done.stdout)["certified"] is certified
+
+
+def test_with_bursts_missing_users_show_later(place: Path) -> None:
+    """That is said of bursts alone."""
+    data = json.loads((VECTORS / "bursts.json").read_text())
+    (place / "bursts.json").write_text(json.dumps(data["file"]))
+    symbols = "".join(f"{symbol}\n" for case in data["randomizer"] for symbol in case["symbols"])
+    found = run("analyze", place / "bursts.json", stdin=symbols)
+    assert found.returncode == 0, found.stderr
+    assert "bursts usually show it later than other noise" in found.stdout
+    other = run("analyze", place / "certified.json", place / "messages.txt")
+    assert "--users says how many did" in other.stdout
+    assert "bursts" not in other.stdout
 
 
 def test_warnings_come_before_the_answer(place: Path) -> None:
