@@ -276,6 +276,26 @@ def test_hostile_files_and_bytes(client: Path) -> None:
     assert not any("not refused" in text for text in found)
 
 
+def test_refusals_name_the_value_and_what_is_wanted(client: Path) -> None:
+    good = dumps(file())
+    newer = json.loads(good)["format"][:-1] + "9"
+    wanted = {
+        "[]": "the file is a list: it must be an object",
+        "5": "the file = 5 must be an object",
+        "null": "the file = null must be an object",
+        good.replace('"n": 50', '"n": "50"'): '.n = "50" must be a whole number from 1 to',
+        good.replace('"n": 50', '"n": 5.5'): ".n = 5.5 must be a whole number from 1 to",
+        good.replace('"n": 50', '"n": {}'): ".n is an object: it must be a whole number from 1 to",
+        good.replace('"n": 50', '"n": 0'): ".n = 0 must be a whole number from 1 to",
+        good.replace('"n": 50,', ""): "problem.n is missing",
+        good.replace('parameters/1"', 'parameters/9"'): f'"{newer}" must be',
+    }
+    found = answer(client, "loading.js", [{"content": content} for content in wanted])
+    for text, words in zip(found, wanted.values(), strict=True):
+        assert words in text
+    assert "a newer one needs a newer client" in found[-1]
+
+
 def test_misuse_is_refused_and_nothing_is_sent_half_way(client: Path) -> None:
     assert answer(client, "misuse.js", {"content": dumps(file())}) == []
 
