@@ -9,6 +9,7 @@ from typing import Any
 import rfc8785
 from pydantic import ValidationError
 
+from accounting.base.enclosure import counted
 from accounting.base.errors import InvalidConfiguration
 
 _LONGEST_VALUE = 60
@@ -28,8 +29,8 @@ _WORDS: dict[str, Callable[[Details], str]] = {
     "greater_than_equal": lambda it: f"must be at least {it['ge']:g}",
     "less_than": lambda it: f"must be less than {it['lt']:,g}",
     "less_than_equal": lambda it: f"must be at most {it['le']:,g}",
-    "too_short": lambda it: f"must have at least {_entries(it['min_length'])}",
-    "too_long": lambda it: f"must have at most {_entries(it['max_length'])}",
+    "too_short": lambda it: f"must have at least {counted(it['min_length'], 'entry', 'entries')}",
+    "too_long": lambda it: f"must have at most {counted(it['max_length'], 'entry', 'entries')}",
     "string_too_short": lambda it: f"must have at least {it['min_length']:,} characters",
     "string_too_long": lambda it: f"must have at most {it['max_length']:,} characters",
     "string_pattern_mismatch": lambda it: _PATTERNS.get(
@@ -86,7 +87,7 @@ def refused_in_words(
 def _in_words(error: Mapping[str, Any], where: str, hint: str) -> str:
     kind, given = error["type"], error["input"]
     if kind == "missing":
-        return f"{where} is missing: add it; {hint}"
+        return f"{where} is missing{_of_atom(given)}: add it; {hint}"
     if isinstance(given, (dict, list)):
         found = where or "it"
     else:
@@ -103,5 +104,9 @@ def _in_words(error: Mapping[str, Any], where: str, hint: str) -> str:
     return f"{found} must be {_TYPES.get(kind, 'something else')}{other}; {hint}"
 
 
-def _entries(count: int) -> str:
-    return f"{count:,} entr{'y' if count == 1 else 'ies'}"
+def _of_atom(section: object) -> str:
+    """Which atom's noise a section describes, and its law, if it is one."""
+    if not isinstance(section, dict) or "atom" not in section:
+        return ""
+    law = f" with the law {section['law']!s:.40}" if "law" in section else ""
+    return f" in the noise of atom {section['atom']!s:.40}{law}"

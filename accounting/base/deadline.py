@@ -61,7 +61,10 @@ def check_time() -> None:
 def check_deadline(deadline: float) -> None:
     """Raise OutOfTime once this deadline has passed, whatever the current one is."""
     if time.monotonic() > deadline:
-        raise OutOfTime("the budget was used up before every pair had a bound")
+        raise OutOfTime(
+            "the budget was used up before every pair had a bound; a larger --budget, or none, "
+            "may decide it"
+        )
 
 
 def limited() -> bool:

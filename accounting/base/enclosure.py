@@ -28,6 +28,15 @@ def exactly(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A count and what is counted, in the singular or the plural.
+
+    >>> counted(1, "run"), counted(0, "run"), counted(1200, "entry", "entries")
+    ('1 run', '0 runs', '1,200 entries')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def _six_digits(value: float, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value)

@@ -73,23 +73,9 @@ class View:
     def __init__(
         self, max_value: int, noises: Sequence[tuple[Atom, Numbers]], *, most: int
     ) -> None:
-        inputs = range(1, max_value + 1)
-        messages = sorted({*inputs, *(message for atom, _ in noises for message in atom)})
+        self._worth = place_values(max_value, [(atom, len(masses)) for atom, masses in noises])
+        messages = sorted(self._worth.keys() - {0})
         self.only_sent, self.sender, self.copies = _sent_by_one(messages, noises)
-        self._worth = {0: 0}  # of an input that sends no message
-        unit = 1
-        for message in messages:
-            self._worth[message] = unit
-            repeated = [atom.count(message) for atom, _ in noises]
-            highest = sum(n * len(f) for n, (_, f) in zip(repeated, noises, strict=True))
-            # the digits of v + (n - n') s + [x] - [x'] lie between -reach and highest + reach
-            reach = 1 + max(repeated)
-            unit *= highest + 2 * reach + 1
-        if unit >= 1 << 62:
-            raise TooLarge(
-                f"the counts of {len(messages)} messages take {_shown(unit)} values, too many for "
-                "--tier reference: ask for --tier ball"
-            )
         self.summands = 0
         self.keys, self.mass = np.zeros(1, np.int64), np.ones_like(self.copies[:1])
         for atom, masses in noises:
@@ -132,6 +118,33 @@ class View:
         none = 0 * self.copies[:1]
         g = np.concatenate([none, self.copies, none])[1 + more : 1 + more + len(self.copies)]
         return Pair(self.copies, g, self.mass, q)
+
+
+def place_values(max_value: int, noises: Sequence[tuple[Atom, int]]) -> dict[int, int]:
+    """What each message is worth in a key, 0 for an input of 0, which sends none.
+
+    Args:
+        max_value: Inputs are 0..max_value.
+        noises: Every atom, with the number of masses of its noise.
+
+    Raises:
+        TooLarge: If keys would not fit into 62 bits.
+    """
+    inputs = range(1, max_value + 1)
+    worth, unit = {0: 0}, 1
+    for message in sorted({*inputs, *(message for atom, _ in noises for message in atom)}):
+        worth[message] = unit
+        repeated = [atom.count(message) for atom, _ in noises]
+        highest = sum(n * length for n, (_, length) in zip(repeated, noises, strict=True))
+        # the digits of v + (n - n') s + [x] - [x'] lie between -reach and highest + reach
+        reach = 1 + max(repeated)
+        unit *= highest + 2 * reach + 1
+    if unit >= 1 << 62:
+        raise TooLarge(
+            f"the counts of {len(worth) - 1} messages take {_shown(unit)} values, too many for "
+            "--tier reference: ask for --tier ball"
+        )
+    return worth
 
 
 def _merged(keys: IntArray, mass: Numbers) -> tuple[IntArray, Numbers, int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 from mpmath.ctx_iv import MPIntervalContext
 
 from accounting.base.deadline import check_time
@@ -22,6 +23,11 @@ _GUARD_BITS = 64
 """Bits beyond those of the parameters, for the products of a long table."""
 _MOST_TERMS = 1 << 20
 """Most terms of all sums over numbers of bursts, which take some seconds."""
+_LARGEST = 1e9
+"""Largest r or rate whose logarithms of masses have rounding errors below ``_ROUNDING``."""
+_ROUNDING = 1e-3
+_TRIED = 256
+"""Numbers of bursts that are tried for the likeliest one."""
 Noise = ExactCentral | ExactNoise | ExactBurst
 
 
@@ -65,6 +71,100 @@ def noise_masses(mechanism: Mechanism, tail: Any, bits: int) -> list[NoiseMasses
     return found
 
 
+def least_lengths(mechanism: Mechanism, tail: Any) -> list[tuple[Atom, int]]:
+    """For every noise, a number of masses that its table has at least, found within milliseconds.
+
+    A table may not end at k as long as P(k copies) is ``tail`` or more.
+
+    Args:
+        mechanism: The exact parameters.
+        tail: Most probability that may lie beyond a table.
+
+    Raises:
+        TooLarge: If ``noise_masses`` would find too many, after a while.
+    """
+    context = mpmath.MPContext()
+    end = float(context.log(tail))
+    found = []
+    for atom, parts in _noises(mechanism):
+        for part in parts:
+            likely, start = _bursts_likely(part) if isinstance(part, ExactBurst) else _likely(part)
+            found.append((atom, least := _last(likely, start, end)))
+            if isinstance(part, ExactBurst):
+                _check_bursts(atom, least - 1)
+    _check(sum(least for _, least in found) <= MOST_MASSES)
+    return found
+
+
+def _last(likely: Callable[[int], float], start: float, end: float) -> int:
+    """A number k + 1, perhaps the largest one, such that the probability of k is above the end; 1
+    if none is found."""
+    low, step = int(min(start, MOST_MASSES)), 1
+    end += _ROUNDING
+    if not likely(low) >= end:
+        return 1
+    while low <= MOST_MASSES and likely(low + step) >= end:
+        low, step = low + step, 2 * step
+    while step > 1:
+        step //= 2
+        if likely(low + step) >= end:
+            low += step
+    return low + 1
+
+
+def _likely(noise: ExactCentral | ExactNoise) -> tuple[Callable[[int], float], float]:
+    """The logarithm of the probability of k copies, in doubles, and the mean."""
+    context = MPIntervalContext()
+    context.prec = _GUARD_BITS + _size(noise)
+    r, p = _parameters(context, noise)
+    shape, log_p, log_rest, mean = (
+        float(value.mid) for value in (r, context.log(p), context.log(1 - p), r * p / (1 - p))
+    )
+
+    def likely(k: int) -> float:
+        return _log_mass(shape, k, log_p, log_rest) if 0 < shape < _LARGEST else -math.inf
+
+    return likely, mean
+
+
+def _bursts_likely(noise: ExactBurst) -> tuple[Callable[[int], float], float]:
+    """A lower bound of the logarithm of the probability of k copies, in doubles: that of some
+    number of bursts.  With the mean, or that of one burst if it is larger."""
+    context = MPIntervalContext()
+    context.prec = _GUARD_BITS + _size(noise)
+    p, rate = (context.mpf(value.numerator) / value.denominator for value in (noise.p, noise.rate))
+    log_p, log_rest, events, log_events, start = (
+        float(value.mid)
+        for value in (
+            context.log(p),
+            context.log(1 - p),
+            rate,
+            context.log(rate),
+            max(rate, context.mpf(1)) * (1 + noise.m * p / (1 - p)),
+        )
+    )
+
+    def likely(k: int) -> float:
+        if k == 0 or events > _LARGEST:
+            return -events
+        tried = {1 + i * (k - 1) // _TRIED for i in range(_TRIED + 1)}
+        return max(
+            n * log_events
+            - events
+            - math.lgamma(n + 1)
+            + _log_mass(noise.m * n, k - n, log_p, log_rest)
+            for n in tried
+        )
+
+    return likely, start
+
+
+def _log_mass(r: float, k: int, log_p: float, log_rest: float) -> float:
+    """The logarithm of the probability that NB(r, p) is k."""
+    ways = math.lgamma(k + r) - math.lgamma(r) - math.lgamma(k + 1)
+    return ways + r * log_rest + k * log_p
+
+
 def _noises(mechanism: Mechanism) -> Iterator[tuple[Atom, tuple[Noise, ...]]]:
     yield (1,), (mechanism.central,)
     yield (-1,), (mechanism.central,)
@@ -105,6 +205,14 @@ def _check(few: bool) -> None:
         )
 
 
+def _check_bursts(atom: Atom, copies: int) -> None:
+    if copies**2 >= 2 * _MOST_TERMS:
+        raise TooLarge(
+            f"the bursts of atom {list(atom)!s:.60} have more than {copies:,} outcomes that "
+            "matter, too many for --tier reference: ask for --tier ball"
+        )
+
+
 def _bursts(atom: Atom, noise: ExactBurst, tail: Any, bits: int, most: int) -> NoiseMasses:
     """By the definition: k copies are n bursts, n = 0..k, with k - n copies beyond the first of
     each, which are NB(m n, p).  What is beyond the table is what the masses lack to 1."""
@@ -118,7 +226,8 @@ def _bursts(atom: Atom, noise: ExactBurst, tail: Any, bits: int, most: int) -> N
     masses, whole = [row[0]], row[0]
     while not (lost := (1 - whole).b) < end:
         k = len(masses)
-        _check(k < most and k * k < 2 * _MOST_TERMS)
+        _check(k < most)
+        _check_bursts(atom, k)
         check_time()
         # one copy more: C(x + s - 1, x) grows by (x + s - 1) / x, with s = m n and x = k - n
         row = [

@@ -33,8 +33,9 @@ from accounting.reference.definition import (
     Releases,
     View,
     check_size,
+    place_values,
 )
-from accounting.reference.noise_masses import noise_masses
+from accounting.reference.noise_masses import least_lengths, noise_masses
 
 _DOUBLE = 53
 """Bits of a double."""
@@ -225,6 +226,7 @@ class Enumeration:
         self._coordinates = max(len(now) + later * most for now, later in plays)
         tables = 2 + sum(map(len, mechanism.atoms.values()))
         tail = real(accuracy) / (2 * self._coordinates * tables * (1 + self._x))
+        place_values(mechanism.max_value, least_lengths(mechanism, tail))  # before any long table
         noises = noise_masses(mechanism, tail, bits)
         self._lost = 1.01 * self._coordinates * sum(real(noise.lost) for noise in noises)
         masses = [(noise.atom, self._numbers([f.a for f in noise.masses])) for noise in noises]

@@ -72,6 +72,9 @@ class Audit(Summarized):
         confirmed: Whether this proof confirms the upper bound of the file's certificate, and
             contradicts neither its lower bound nor its sampler_deviation; None if that was not
             asked.
+        consistent: Whether this proof contradicts nothing in the file's certificate.  A proof that
+            is too wide to confirm a certificate may still be consistent with it.  None if there is
+            no certificate, or if it is about something else than the claim, the delta aside.
         satisfied_eps: After a violation, the smallest eps that holds at the claimed delta.
         searched: Whether that eps was looked for to the end, so that None means there is none or it
             cannot be found.
@@ -89,6 +92,7 @@ class Audit(Summarized):
     proved_for: Fraction
     proof: Proof | None = None
     confirmed: bool | None = None
+    consistent: bool | None = None
     satisfied_eps: Enclosure | None = None
     searched: bool = False
     limit: Enclosure | None = None
@@ -201,7 +205,7 @@ def audit(
         proof = proved(claim.delta, gap)
     except (TooLarge, Undecided) as error:
         return ended("undecided", str(error))
-    confirmed, wrong = None, None
+    confirmed, agrees, wrong = None, None, None
     if isinstance(trusted, ParameterFile) and trusted.certificate is not None:
         own = Claim.of(trusted)
         if claim == own:
@@ -217,14 +221,15 @@ def audit(
             rejected = _not_reproduced(trusted.certificate, proof) or _understated(
                 trusted.certificate, mechanism, trusted.problem
             )
-            confirmed = confirmed and rejected is None
+            agrees = wrong is None and rejected is None
+            confirmed = confirmed and agrees
     verdict, reason = _verdict(claim, proof, mechanism)
     if wrong is not None:
         verdict, reason = "violated", wrong
     if verdict == "undecided":
         late, coupled = time.monotonic() > deadline, BALL_COUPLED in proof.covered
         reason += f"; {_remedy(claim, gap, coupled=coupled, late=late)}"
-    found = ended(verdict, reason, proof=proof, confirmed=confirmed)
+    found = ended(verdict, reason, proof=proof, confirmed=confirmed, consistent=agrees)
     if explain and claim.delta < proof.enclosure.lower:
         now = time.monotonic()
         return _explained(found, min(deadline, now + max(_SEARCH_SECONDS, now - begun)), progress)

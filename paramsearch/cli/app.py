@@ -13,6 +13,7 @@ import typer
 
 from accounting.base.errors import AccountingError, Undecided, Violated
 from accounting.base.progress import when_compiling
+from paramsearch.cli.command import OneValueEach
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.interrupts import Interrupts
 from paramsearch.cli.output import answered, ignore_stdout, note, print_json, write
@@ -60,7 +61,7 @@ app = typer.Typer(
 for command in _COMMANDS:
     # lines of the source are not lines of a terminal
     paragraphs = (" ".join(part.split()) for part in (command.__doc__ or "").split("\n\n"))
-    app.command(help="\n\n".join(paragraphs))(command)
+    app.command(help="\n\n".join(paragraphs), cls=OneValueEach)(command)
 
 
 def _version(wanted: bool) -> None:

@@ -75,8 +75,8 @@ Noises = Annotated[
 AnyNoise = Annotated[
     NoiseName | None,
     typer.Option(
-        help="Only files with this law of the noise: negative-binomial (formats 1 to 4, for "
-        "clients that know no other) or burst; by default the cheapest of both."
+        help="Only files with this law of the noise on the atoms: negative-binomial, or burst, for "
+        "clients that know file format 5. By default the cheapest file that the table has."
     ),
 ]
 Method = Annotated[

@@ -30,6 +30,7 @@ from fractions import Fraction
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.enclosure import counted
 from accounting.base.errors import AccountingError, InvalidParameter
 from paramsearch.deploy.noise_terms import NoiseTerm, noise_terms
 from paramsearch.parameters.honest_fraction import claimed_fraction
@@ -85,9 +86,14 @@ def too_few_users(file: ParameterFile, users: int) -> str | None:
         return None
     part = f"{file.problem.honest:g} of the " if file.problem.honest < 1 else ""
     return (
-        f"{users:,} users who add noise are too few: the file's certificate needs {least:,} "
+        f"{counted(users, 'user')} who add{'s' * (users == 1)} noise {_are(users)} too few: the "
+        f"file's certificate needs {least:,} "
         f"({part}n = {file.problem.n:,})"
     )
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def only_noise(file: ParameterFile, value: int) -> bool:
@@ -194,10 +200,10 @@ def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | No
     ):
         if found < least:
             return (
-                f"{found:,} messages{what} are too few: the {required_users(file):,} users that "
-                f"the file's certificate needs send fewer than {least:,} with probability below "
-                f"{FALSE_ALARM:g}; users or messages are missing, or the messages were made with "
-                "another file"
+                f"{counted(found, 'message')}{what} {_are(found)} too few: the "
+                f"{required_users(file):,} users that the file's certificate needs send fewer than "
+                f"{least:,} with probability below {FALSE_ALARM:g}; users or messages are missing, "
+                "or the messages were made with another file"
             )
     return None
 
@@ -209,7 +215,8 @@ def fewer_than_assumed(file: ParameterFile, users: int, noise: int) -> str | Non
     if noise >= least:
         return None
     return (
-        f"{noise:,} messages that only noise sends are too few for {users:,} users, who send fewer "
+        f"{counted(noise, 'message')} that only noise sends {_are(noise)} too few for {users:,} "
+        "users, who send fewer "
         f"than {least:,} with probability below {FALSE_ALARM:g}: fewer took part, or added noise; "
         "--users says how many did"
     )
@@ -245,16 +252,21 @@ def unlike_file(
         if not only_noise(file, value):
             high += users
         if not low <= found <= high:
-            odd.append((f"{found:,} messages have the value {value}", low, high))
+            have = "has" if found == 1 else "have"
+            odd.append((f"{counted(found, 'message')} {have} the value {value}", low, high))
     noise = _noise_of(file, lambda value: only_noise(file, value))
     low, high = noise.fewest(fewest, alarm), noise.most(most, alarm)
     for place in np.flatnonzero((noise_by_coordinate < low) | (noise_by_coordinate > high)):
-        found = noise_by_coordinate[place]
-        odd.append((f"{found:,} messages of coordinate {place} are only noise", low, high))
+        found = int(noise_by_coordinate[place])
+        what = f"{counted(found, 'message')} of coordinate {place} {_are(found)} only noise"
+        odd.append((what, low, high))
     if not odd:
         return None
     what, low, high = odd[0]
-    others = f", and {len(odd) - 1:,} more counts are as odd" if len(odd) > 1 else ""
+    others = ""
+    if len(odd) > 1:
+        more = len(odd) - 1
+        others = f", and {counted(more, 'more count')} {_are(more)} as odd"
     return (
         f"{what}, where this file has between {low:,} and {high:,} except with probability "
         f"{FALSE_ALARM:g}{others}: were these messages made with another file?"

@@ -2,8 +2,9 @@
 
 The noise of a file is compound Poisson over its n users.  The number of a user's events is one
 Poisson draw; each event is one of the atoms (or +1 or -1, the central noise) with probability
-proportional to its rate, and has a logarithmic number of copies.  A user without events costs one
-draw.  Nothing is approximate: the law of every message is the one that the file's rationals define.
+proportional to its rate, and has as many copies as the atom's law says: a logarithmic number, or a
+burst.  A user without events costs one draw.  Nothing is approximate: the law of every message is
+the one that the file's rationals define.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from accounting.base.validation import instance, real, whole
 from accounting.model.family import Atom
 from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.codec import Codec, Message
+from paramsearch.deploy.event_sizes import MOST_MESSAGES, check_event_sizes
 from paramsearch.deploy.exact_events import (
     RationalProbability,
     bernoulli,
@@ -37,8 +39,6 @@ from paramsearch.deploy.samplers import Burst, Choice, Logarithmic, Poisson
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
-_MOST_MESSAGES = 1 << 24
-"""Largest number of messages of one user, or of one noise event, that is held in memory."""
 Value = int | tuple[int, int]
 """An integer; for vectors a coordinate and the integer there, or 0 for the zero vector."""
 
@@ -87,9 +87,9 @@ class Noise:
             coordinate = uniform(source, self.dimension) if self.dimension > 1 else 0
             copies = self._copies[which].draw(source)
             atom = self._atoms[which]
-            if copies * len(atom) > _MOST_MESSAGES:
+            if copies * len(atom) > MOST_MESSAGES:
                 raise TooLarge(
-                    f"one noise event has more than {_MOST_MESSAGES:,} messages: the p of atom "
+                    f"one noise event has more than {MOST_MESSAGES:,} messages: the p of atom "
                     f"{list(atom)!s:.60} is too close to 1"
                 )
             yield NoiseEvent(coordinate, atom, copies)
@@ -142,7 +142,7 @@ class Randomizer(Summarized):
 
     Raises:
         InvalidParameter: If the file has no certificate, or the source is not private.
-        TooLarge: If one user would send too many messages.
+        TooLarge: If one user, or one noise event, might have too many messages.
 
     >>> from importlib import resources
     >>> from paramsearch import load
@@ -162,11 +162,12 @@ class Randomizer(Summarized):
         if file.certificate is None:
             raise InvalidParameter("the file has no certificate; `paramsearch certify` adds one")
         consistent(file)
-        if file.cost.messages_per_user > _MOST_MESSAGES:
+        if file.cost.messages_per_user > MOST_MESSAGES:
             raise TooLarge(
                 f"each of the {file.problem.n:,} users would send about "
                 f"{file.cost.messages_per_user:.3g} messages: the noise is for many more users"
             )
+        check_event_sizes(file)
         if source is not None and type(source) is not SystemBits and not not_private:
             raise InvalidParameter(
                 f"{type(source).__name__} does not protect anybody: only the operating system's "

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.enclosure import Summarized
+from accounting.base.enclosure import Summarized, counted
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import can_fork, cores
@@ -148,7 +148,7 @@ class SimulationResult(Summarized):
     def summary(self) -> tuple[str, str]:
         """What was simulated, and the measured means beside the expected ones."""
         plan, messages, mse = self.simulation, self.messages, self.mse
-        return f"{plan.users:,} users, {plan.runs:,} runs, path {plan.path}", (
+        return f"{counted(plan.users, 'user')}, {counted(plan.runs, 'run')}, path {plan.path}", (
             f"{messages.measured / plan.users:.6g} messages per user, expected "
             f"{messages.expected / plan.users:.6g}; RMSE {math.sqrt(mse.measured):.6g}, expected "
             f"{math.sqrt(mse.expected):.6g}"

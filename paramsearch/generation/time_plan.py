@@ -83,12 +83,14 @@ class TimePlan:
     def announcement(self) -> str:
         """How the budget is divided, or that it is too small for the proof."""
         search, proof = self.search_seconds, self.proof_seconds
-        parts = f"{search:,.0f} s for the search, about {proof:,.0f} s for the proof"
+        parts = f"{_seconds(search)} for the search, about {_seconds(proof)} for the proof"
         if self.tier not in ("auto", "light"):
             parts += f" (tier {self.tier})"
         if search + proof > _TOLERANCE * self.budget:
-            total = f"this takes about {search + proof:,.0f} s"
-            return f"a budget of {self.budget:,.6g} s is too small: {parts}; {total}"
+            return (
+                f"a budget of {self.budget:,.6g} s is too small and will be exceeded: {parts}, in "
+                f"all about {_seconds(search + proof)}"
+            )
         return f"budget: {parts}"
 
     @property
@@ -109,8 +111,8 @@ class TimePlan:
             enough = _rounded_up(1.2 * self.needed / share)
             raise Undecided(
                 f"a budget of {self.budget:,.6g} s is too small for max_value {self.max_value:,}: "
-                f"the shortest search takes about {self.first_answer:,.0f} s and the proof about "
-                f"{self.proof_seconds:,.0f} s; give --budget {enough:.0f} or more, or none"
+                f"the shortest search takes about {_seconds(self.first_answer)}, the proof about "
+                f"{_seconds(self.proof_seconds)}; give --budget {enough:.0f} or more, or none"
             )
 
     def announce(self, progress: Progress) -> None:
@@ -121,6 +123,15 @@ class TimePlan:
 
 _LAST = {"ball": 128, "mixed": 500}
 """Largest max_value of a tier where nothing else is asked for; see ``accounting.proof.prove``."""
+
+
+def _seconds(seconds: float) -> str:
+    """A time in whole seconds, at least one: estimates are no more accurate.
+
+    >>> _seconds(0.02), _seconds(1234.5)
+    ('1 s', '1,234 s')
+    """
+    return f"{max(1.0, seconds):,.0f} s"
 
 
 def _rounded_up(seconds: float) -> float:

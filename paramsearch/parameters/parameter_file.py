@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import partial
@@ -63,7 +64,7 @@ from pydantic import (
 )
 
 from accounting.base import strict_json
-from accounting.base.enclosure import Enclosure, Summarized, exactly
+from accounting.base.enclosure import Enclosure, Summarized, counted, exactly
 from accounting.base.errors import InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.change import ZERO_OUT, Change, change_count, directions
@@ -254,7 +255,7 @@ class ParameterFile(Summarized, Part):
         return (
             f"({exactly(problem.eps)}, {exactly(problem.delta)}) for n = {problem.n:,}, "
             f"max_value = {problem.max_value:,}{vectors}{several}{honest}{zero_out}; "
-            f"{len(self.atoms):,} atom{'s' * (len(self.atoms) > 1)}, {state}"
+            f"{counted(len(self.atoms), 'atom')}, {state}"
         )
 
     def summary(self) -> tuple[str, str]:
@@ -332,11 +333,23 @@ def load(path: AnyPath) -> ParameterFile:
 
 def from_json(data: Any, *, source: str) -> ParameterFile:
     """From decoded JSON; anything wrong is one InvalidConfiguration."""
+    if isinstance(data, dict) and _is_newer(data.get("format")):
+        raise InvalidConfiguration(
+            f"{source}: format = {data['format']!r:.60} is newer than those that this version of "
+            f"paramsearch knows, up to {NAMED_LAWS.partition('/')[2]}: upgrade it"
+        )
     with refusals(source):
         try:
             return ParameterFile.model_validate_json(json.dumps(data))
         except RecursionError as error:
             raise InvalidConfiguration(f"{source} is nested too deeply") from error
+
+
+def _is_newer(given: object) -> bool:
+    """Whether this names a format that a later version may have."""
+    name, _, known = NAMED_LAWS.partition("/")
+    found = re.fullmatch(rf"{name}/([1-9][0-9]{{0,8}})", given) if isinstance(given, str) else None
+    return found is not None and int(found[1]) > int(known)
 
 
 def dumps(parameters: ParameterFile) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from accounting.base import strict_json
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
 
 _LARGEST_KEY = 1 << 16
+_MAKES_ONE = "sign --create-key makes one"
 
 
 def signature_path(path: AnyPath) -> Path:
@@ -99,9 +100,11 @@ def _private(path: AnyPath) -> Ed25519PrivateKey:
     serialization = _library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    key = _key(path, lambda pem: serialization.load_pem_private_key(pem, None))
+    key = _key(path, lambda pem: serialization.load_pem_private_key(pem, None), "private")
     if not isinstance(key, Ed25519PrivateKey):
-        raise InvalidParameter(f"{path} is not an Ed25519 private key")
+        raise InvalidParameter(
+            f"{path} is a private key of another kind than Ed25519; {_MAKES_ONE}"
+        )
     return key
 
 
@@ -109,20 +112,36 @@ def _public(path: AnyPath) -> Ed25519PublicKey:
     serialization = _library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    key = _key(path, serialization.load_pem_public_key)
+    key = _key(path, serialization.load_pem_public_key, "public")
     if not isinstance(key, Ed25519PublicKey):
-        raise InvalidParameter(f"{path} is not an Ed25519 public key")
+        raise InvalidParameter(f"{path} is a public key of another kind than Ed25519; {_MAKES_ONE}")
     return key
 
 
-def _key(path: AnyPath, decode: Any) -> Any:
+def _key(path: AnyPath, decode: Any, wanted: Literal["private", "public"]) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
         pem = strict_json.read_bytes(path, most=_LARGEST_KEY)
     except InvalidConfiguration as error:
-        raise InvalidParameter(f"the key: {error}; sign --create-key makes one") from error
+        raise InvalidParameter(f"the key: {error}; {_MAKES_ONE}") from error
     try:
         return decode(pem)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InvalidParameter(f"{path} is not a PEM key without password: {error}") from error
+        cause = _why_not(pem, wanted)
+        raise InvalidParameter(f"{path} cannot be the {wanted} key: {cause}") from error
+
+
+def _why_not(pem: bytes, wanted: Literal["private", "public"]) -> str:
+    """What is wrong with the content of a key file that cannot be read, and what to give."""
+    if b"-----BEGIN " not in pem:
+        return f"it is not PEM, which begins with -----BEGIN {wanted.upper()} KEY-----"
+    if wanted == "private" and b"BEGIN PUBLIC KEY" in pem:
+        return "it is a public one; give the private one, KEY if this is KEY.pub"
+    if wanted == "public" and b"PRIVATE KEY" in pem:
+        return (
+            "it is a private one, which stays secret; give the public one, KEY.pub if this is KEY"
+        )
+    if b"ENCRYPTED" in pem:
+        return "it is encrypted; give one without a password"
+    return f"it is PEM, but no {wanted} key that can be read; {_MAKES_ONE}"

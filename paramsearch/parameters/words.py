@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accounting.base.enclosure import exactly
+from accounting.base.enclosure import counted, exactly
 from accounting.model.change import SUBSTITUTION, Adjacency
 from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL
 from paramsearch.parameters.claim import Claim
@@ -98,7 +98,7 @@ def noise_in_words(document: ParameterFile | Proposal) -> str:
         sizes = sorted(len(elements) for elements, _ in document.atoms)
         eps_central = document.eps_central
     some = f"{sizes[0]} to {sizes[-1]}" if sizes[0] < sizes[-1] else f"{sizes[0]}"
-    atoms = f"{len(sizes):,} atom{'s' * (len(sizes) > 1)} of {some} messages"
+    atoms = f"{counted(len(sizes), 'atom')} of {some} messages"
     law = _law_in_words(_burst_sizes(document))
     return ", ".join([atoms, *([law] if law else []), f"central eps {eps_central:.6g}"])
 

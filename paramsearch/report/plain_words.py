@@ -33,6 +33,12 @@ _GLOSSARY = (
         "A group of messages that sum to zero and are always sent together as noise.",
     ),
     (
+        "Burst",
+        "A way to send noise: a device sends it rarely, and then a whole group of copies of an "
+        "atom at once. Other noise has more and smaller groups. The guarantee is the same, with "
+        "fewer messages.",
+    ),
+    (
         "Shuffler",
         "The part of the system that collects all messages and passes them on in random order, "
         "without their senders. The guarantee is about what comes out of it.",

@@ -67,4 +67,11 @@ try {
   file.alphabet[0] = 7;
   wrong.push("a file was changed after it was checked");
 } catch {}
+Object.defineProperty(globalThis, "crypto", { value: {} }); // as on an insecure page
+try {
+  await load(content);
+  wrong.push("a hash was not checked");
+} catch (error) {
+  if (!(error instanceof Refused) || !/https.*localhost/.test(error.message)) wrong.push(`${error}`);
+}
 console.log(JSON.stringify(wrong));

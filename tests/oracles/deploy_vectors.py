@@ -16,6 +16,7 @@ from places import ROOT
 from accounting.model.configuration import Proposal
 from paramsearch import certify, uncertified
 from paramsearch.deploy import Analyzer, Codec, RandomizedReals, Randomizer, SeededBits, Tape
+from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.parameter_file import ParameterFile, digest, dumps
 
 VERSION = 1
@@ -48,6 +49,17 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             {"atom": [-2, -1, 3], "law": "burst", "rate": 0.3, "p": 0.9963, "m": 1},
         ],
     },
+    # the largest m, and the next to it
+    "long_bursts": {
+        **SUM,
+        "n": 20,
+        "atoms": [
+            {"atom": [-1, 1], "law": "burst", "rate": 3.0, "p": 0.5, "m": 64},
+            {"atom": [-1, -1, 2], "law": "burst", "rate": 2.0, "p": 0.1, "m": 64},
+            {"atom": [-2, 1, 1], "r": 1.0, "p": 0.9},
+            {"atom": [-2, -1, 3], "law": "burst", "rate": 4.0, "p": 0.01, "m": 63},
+        ],
+    },
     "reals": {**SUM, "n": 50, "atoms": [*SUM["atoms"], {"atom": [-1, 1], "r": 0.5, "p": 0.998}]},
 }
 RANGE = (-1.5, 2.0)
@@ -55,6 +67,7 @@ REALS = [-1.5, 2.0, -1.5 + 3.5 / 3, 0.1, 1.9999999999999998, 5e-324, -0.0, 1 / 3
 REFUSED = {
     "integers": [-1, 4, 1.5, True, "2", None, [0, 1], 2**70],
     "bursts": [-1, 4, 1.5, True, "2", None, [0, 1]],
+    "long_bursts": [-1, 4, 1.5, True, "2", None, [0, 1]],
     "vectors": [1, [0, 4], [5, 1], [-1, 1], [0], [0, 1, 1], [0, 0.5], [0, True], "x", None],
     "reals": [-1.6, 2.0000000000000004, True, "1", None],
 }
@@ -164,6 +177,11 @@ def refusals() -> list[dict[str, Any]]:
             del at[place[-1]]
         return _sealed(document)
 
+    def large(**noise: Any) -> str:
+        """The file with other noise on one atom, all other numbers as they follow from it."""
+        made = uncertified(Proposal.of({**SUM, "atoms": [{"atom": [-1, 1], **noise}]}))
+        return dumps(reassembled(made, good.certificate))
+
     certificate = small["certificate"]
     cases = {
         "not JSON": (text[:-3], "JSON"),
@@ -244,6 +262,8 @@ def refusals() -> list[dict[str, Any]]:
         "m is true": (bursts("atoms", 0, "m", to=True), "m"),
         "another m": (bursts("atoms", 1, "m", to=4), "parameters give"),
         "r of bursts": (bursts("atoms", 0, "r", to=2.0), "r"),
+        "events that are too large": (large(r=1.0, p=1 - 2.0**-20), "2^24"),
+        "bursts that are too large": (large(law="burst", rate=1.0, p=1 - 2.0**-16, m=64), "2^24"),
     }
     return [
         {"name": name, "content": content, "about": about}

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from accounting.base.enclosure import at_least, at_most, exactly
+from accounting.base.enclosure import at_least, at_most, counted, exactly
 from accounting.model.change import covers
 from accounting.model.configuration import Proposal
 from accounting.model.laws.noise import BURST
 from accounting.model.mechanism import Atom
 from accounting.model.proof import Proof
+from accounting.model.proof_types import COMPARISON, FAST, REFERENCE, AuditTier
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, lacks_central_noise
 from paramsearch.certification.weak_noise import WeakNoise
 from paramsearch.cli.output import Fact
-from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import (
@@ -71,11 +71,28 @@ class Answer:
         return None
 
     @property
-    def _about_another_claim(self) -> bool:
-        """Whether a file's certificate was left alone, since something else was asked."""
-        if not isinstance(self.document, ParameterFile) or self.document.certificate is None:
-            return False
-        return replace(Claim.of(self.document), delta=self.found.claim.delta) != self.found.claim
+    def _certificate(self) -> str | None:
+        """What to say about the certificate of a parameter file."""
+        found, document = self.found, self.document
+        if not isinstance(document, ParameterFile):
+            return None
+        certificate = document.certificate
+        if certificate is None:  # that of a rejected file was left out before the audit
+            rejected = found.verdict == "rejected"
+            return None if rejected else "none in the file; `paramsearch certify` adds one"
+        if found.proof is None:
+            return "not looked at: nothing was proved"
+        if found.consistent is None:
+            return "not looked at: this is about another claim than the file's own"
+        if not found.consistent:
+            return "contradicted by this proof"
+        if found.confirmed:
+            return "confirmed"
+        if found.confirmed is None:
+            return "consistent with this proof; an audit without --delta may confirm it"
+        tier = _tier_of(certificate.proof)
+        again = f"--tier {tier}" if _tier_of(found.proof.covered) != tier else "a smaller --gap"
+        return f"consistent with this proof, which is too wide to confirm it: ask for {again}"
 
     @property
     def _adjacency(self) -> str | None:
@@ -117,6 +134,7 @@ class Answer:
             "sampler_deviation": proof.deviation if proof else None,
             "upper_bound_only": proof is not None and not proof.exact,
             "certificate_confirmed": found.confirmed,
+            "certificate_consistent": found.consistent,
             "cost": expected.cost.model_dump() if expected else None,
             "error": expected.error.model_dump() if expected else None,
             "real_error": asdict(expected.real) if expected and expected.real else None,
@@ -167,12 +185,12 @@ class Answer:
         if "violated" in (found.verdict, found.noise_verdict) and self._without_noise:
             shown = [atom_in_words(atom) for atom in self._without_noise[:_SHOWN_ATOMS]]
             more = len(self._without_noise) - len(shown)
-            yield "no noise", ", ".join(shown) + (f" and {more:,} more atoms" if more else "")
-        if found.confirmed is not None:
-            what = "confirmed" if found.confirmed else "it is not confirmed by this proof"
-            yield "certificate", what
-        elif found.proof is not None and self._about_another_claim:
-            yield "certificate", "not looked at: this is about another claim than the file's own"
+            yield (
+                "no noise",
+                ", ".join(shown) + (f" and {counted(more, 'more atom')}" if more else ""),
+            )
+        if self._certificate is not None:
+            yield "certificate", self._certificate
         if self._adjacency is not None:
             yield "adjacency", self._adjacency
         if BURST in laws_of(self.document):
@@ -211,6 +229,15 @@ def unreadable_in_words(reason: str, file_sha256: str) -> Iterator[Fact]:
     yield "because", reason
     yield "its noise", "cannot be read"
     yield "bytes", f"sha256 {file_sha256} of the file as it was read"
+
+
+def _tier_of(methods: Mapping[str, int]) -> AuditTier:
+    """The tier whose proofs use these methods."""
+    if REFERENCE in methods:
+        return "reference"
+    if FAST not in methods:
+        return "ball"
+    return "fast" if set(methods) <= {FAST, COMPARISON} else "mixed"
 
 
 def _instead(found: Audit) -> Iterator[Fact]:
@@ -266,6 +293,8 @@ def _proof_facts(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
         )
     label = "worst sequence" if any_sequence else "worst pair"
     yield label, worst_case(proof, any_sequence=any_sequence)
-    parts = [f"{count:,} pairs by {method}" for method, count in proof.covered.items() if count]
+    parts = [
+        f"{counted(count, 'pair')} by {method}" for method, count in proof.covered.items() if count
+    ]
     bits = f", {proof.precision} bits" if proof.precision else ""
     yield "proof", ", ".join(parts) + bits

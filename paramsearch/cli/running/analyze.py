@@ -12,6 +12,7 @@ from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, print_json, progress, show
+from paramsearch.cli.running.certificate import warn_uncertified
 from paramsearch.cli.running.real_range import real_range
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def analyze(
     for source in sources:
         if str(source) != "-" and (not source.exists() or source.is_dir()):
             raise InvalidParameter(f"there is no file {source}")
+    certified = warn_uncertified(parameters)
     with progress("analyzing") as say:
         for source in sources:
             _read(analyzer, source, say)
@@ -75,7 +77,7 @@ def analyze(
     if strict and odd is not None:
         raise InvalidParameter(odd)
     if as_json:
-        print_json(_answer(found))
+        print_json({**_answer(found), "certified": certified})
     else:
         show(_facts(found, _assumption(parameters) if users is None else None))
 
@@ -109,18 +111,23 @@ def _answer(found: Estimate) -> dict[str, Any]:
 def _assumption(file: ParameterFile) -> str:
     """That everybody took part, and how few would show in the messages."""
     from paramsearch.deploy.participation import noticed_below
+    from paramsearch.parameters.sections import BURST
 
     n = file.problem.n
     few = noticed_below(file, n)
     shown = f"show it only below about {few:,}" if few else "do not show it"
+    later = ", and bursts usually show it later than other noise" if file.noise == BURST else ""
     return (
-        f"all {n:,} are assumed to have taken part; --users says how many did: the messages {shown}"
+        f"all {n:,} are assumed to have taken part; --users says how many did: the messages "
+        f"{shown}{later}"
     )
 
 
 def _facts(found: Estimate, assumption: str | None) -> Iterator[Fact]:
     import numpy as np
 
+    if found.implausible is not None:
+        yield "warning", found.implausible, "yellow"
     order = np.argsort(-found.value, kind="stable")[:_SHOWN]
     for i in order.tolist():
         name = "estimate" if len(found.value) == 1 else f"[{i}]"
@@ -143,5 +150,3 @@ def _facts(found: Estimate, assumption: str | None) -> Iterator[Fact]:
             f"{found.duplicates:,} left out: their id came before",
             "yellow",
         )
-    if found.implausible is not None:
-        yield "warning", found.implausible, "yellow"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,10 @@ from paramsearch.cli import options
 from paramsearch.cli.output import check_folder, print_json, show
 
 _LANGUAGES = ("javascript",)
+_OTHER_NAMES = ("js", "javascript", "ecmascript", "typescript", "ts", "node", "nodejs", "browser")
+"""What people call the language, in lower case."""
+_LARGEST_SIGNATURE = 1 << 10
+"""Bytes."""
 
 
 def client(
@@ -34,24 +39,31 @@ def client(
     """
     from accounting.base import strict_json
     from paramsearch.deploy import Randomizer
-    from paramsearch.deploy.javascript import client_files
+    from paramsearch.deploy.javascript import SIGNATURE, client_files, is_ours
     from paramsearch.files import write_atomically
     from paramsearch.parameters.parameter_file import from_json
+    from paramsearch.parameters.signature import signature_path
 
+    if language not in _LANGUAGES and language.lower() in _OTHER_NAMES:
+        raise InvalidParameter(f"language = {language!r}: write javascript")
     one_of("language", language, _LANGUAGES)
     check_folder(output)
-    content = None
+    content = signature = None
     if file is not None:
         content = strict_json.read_bytes(file)
         text = strict_json.decoded(content, source=str(file))
         Randomizer(from_json(strict_json.parse(text, source=str(file)), source=str(file)))
-    made = client_files(content)
-    for name in made.keys() - client_files().keys():  # an example must not replace somebody's page
-        path = output / name
-        if path.exists() and path.read_bytes() != made[name]:
+        if os.path.exists(signed := signature_path(file)):
+            signature = strict_json.read_bytes(signed, most=_LARGEST_SIGNATURE)
+    made = client_files(content, signature)
+    for name, data in made.items():
+        if not os.path.exists(path := output / name):
+            continue
+        there = strict_json.read_bytes(path)
+        if there != data and not is_ours(name, there):
             raise InvalidParameter(
-                f"--output {output}: there is another {name}; give a folder for the example alone, "
-                "or leave FILE out for the module"
+                f"--output {output}: the {name} there is not one that this command would replace; "
+                "move it away, or give another folder"
             )
     output.mkdir(parents=True, exist_ok=True)
     for name, data in made.items():
@@ -59,4 +71,8 @@ def client(
     if as_json:
         print_json({"folder": str(output), "files": {name: len(made[name]) for name in made}})
     else:
-        show((name, f"{len(data):,} bytes in {output}") for name, data in made.items())
+        facts = [(name, f"{len(data):,} bytes in {output}") for name, data in made.items()]
+        if signature is not None:
+            why = f"the example checks the hash alone; give {SIGNATURE} and your public key to load"
+            facts.append(("signature", why))
+        show(facts)

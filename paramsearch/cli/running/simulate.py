@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from accounting.base.enclosure import counted
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, print_json, progress, show
+from paramsearch.cli.running.certificate import warn_uncertified
 
 if TYPE_CHECKING:
     from paramsearch.deploy.simulate import MeasuredMean, SimulationResult
@@ -50,10 +52,11 @@ def simulate(
         honest=honest,
         allow_few=allow_few,
     )
+    certified = warn_uncertified(parameters)
     with progress("simulating") as say:
         outcome = simulate(plan, say)
     if as_json:
-        print_json(_answer(outcome))
+        print_json({**_answer(outcome), "certified": certified})
     else:
         show(_facts(outcome))
 
@@ -91,12 +94,17 @@ def _facts(outcome: SimulationResult) -> Iterator[Fact]:
     plan = outcome.simulation
 
     def compared(found: MeasuredMean, scale: float) -> str:
+        away = f"{found.deviation:+.2g}"
+        errors = "standard error" if away in ("+1", "-1") else "standard errors"
         return (
-            f"{found.measured / scale:.8g}, expected {found.expected / scale:.8g} "
-            f"({found.deviation:+.2g} standard errors)"
+            f"{found.measured / scale:.8g}, expected {found.expected / scale:.8g} ({away} {errors})"
         )
 
-    yield "simulated", f"{plan.users:,} users, {plan.runs:,} runs, path {plan.path}"
+    few = too_few_users(plan.file, plan.noisy_users)
+    if few is not None:
+        yield "warning", few, "yellow"
+    what = f"{counted(plan.users, 'user')}, {counted(plan.runs, 'run')}, path {plan.path}"
+    yield "simulated", what
     yield "messages", f"per user {compared(outcome.messages, plan.users)}"
     if plan.values != "largest":
         promised = plan.file.cost.messages_per_user
@@ -112,7 +120,4 @@ def _facts(outcome: SimulationResult) -> Iterator[Fact]:
     if (error := real_error(plan.file)) is not None:
         step = error.width / plan.file.problem.max_value
         yield "units", f"steps of {step:.4g} of the real values, whose rounding is not in the error"
-    few = too_few_users(plan.file, plan.noisy_users)
-    if few is not None:
-        yield "warning", few, "yellow"
     yield "note", "the noise has a known seed: these messages protect nobody"

@@ -1,3 +1,5 @@
+/** The example page of the correlated-noise shuffle protocol. */
+
 import { Randomizer, load } from "./paramsearch.js";
 
 const at = (id) => document.getElementById(id);
@@ -36,6 +38,8 @@ function start(file) {
 /** Nothing but a plain number; an empty field is none. */
 const number = (text) => (/^\s*[-+]?[\d.]+(e[-+]?\d+)?\s*$/i.test(text) ? Number(text) : NaN);
 
+at("blocked").hidden = true;
+at("about").textContent = "Reading the parameters …";
 try {
   const answer = await fetch("parameters.json", { cache: "no-cache" });
   if (!answer.ok) throw new Error(`parameters.json: ${answer.status}`);

@@ -8,7 +8,7 @@
  * that the file states; SPECIFICATION.md of paramsearch says how.
  */
 
-/** A file, a value or a platform that cannot be used.  Nothing may be sent then. */
+/** A file, a value or a platform that cannot be used: nothing may be sent. */
 export class Refused extends Error {
   name = "Refused";
 }
@@ -69,14 +69,20 @@ function parse(content) {
 /** The canonical JSON of RFC 8785. */
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (Object(value) !== value) return JSON.stringify(value);
   const keys = Object.keys(value).sort();
   return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join()}}`;
 }
 
 // ---- What a file may contain: a check takes a parsed value and its place, and returns the value
 
-const wrong = (value, at, words) => refuse(`${at} = ${String(value).slice(0, 60)} must be ${words}`);
+const wrong = (value, at, words) => {
+  const shown = typeof value === "string" ? JSON.stringify(value) : value;
+  const given = Array.isArray(value) ? "is a list: it"
+    : Object(value) === value ? "is an object: it"
+    : `= ${String(shown).slice(0, 60)}`;
+  return refuse(`${at} ${given} must be ${words}`);
+};
 
 const whole = (least, most) => (value, at) =>
   typeof value === "bigint" && least <= value && value <= most
@@ -84,12 +90,11 @@ const whole = (least, most) => (value, at) =>
     : wrong(value, at, `a whole number from ${least} to ${most}`);
 const real = (accepts, words) => (value, at) => {
   const number = typeof value === "bigint" ? Number(value) : value;
-  const found = typeof number === "number" && Number.isFinite(number) && accepts(number);
-  return found ? number : wrong(value, at, `a finite number ${words}`);
+  return Number.isFinite(number) && accepts(number) ? number : wrong(value, at, `a number ${words}`);
 };
 const text = (pattern, words) => (value, at) =>
   typeof value === "string" && pattern.test(value) ? value : wrong(value, at, words);
-const list = (check, least, most) => (value, at) =>
+const list = (check, least, most = 2 ** 26) => (value, at) =>
   Array.isArray(value) && value.length >= least && value.length <= most
     ? Object.freeze(value.map((entry, i) => check(entry, `${at}[${i}]`)))
     : wrong(value, at, `a list of ${least} to ${most} entries`);
@@ -99,13 +104,12 @@ const table = (check) => (value, at) => {
   for (const [key, entry] of value) found[key] = check(entry, `${at}.${key}`, key);
   return Object.freeze(found);
 };
-/** An object with these fields and no others; a name that ends in ? may be missing. */
-const record = (fields) => (value, at) => {
-  const known = Object.entries(fields).map(([name, check]) => [name.replace("?", ""), name, check]);
-  const checks = new Map(known.map(([key, , check]) => [key, check]));
-  const unknown = (_, place) => refuse(`${place} is unknown here`);
-  const found = table((entry, place, key) => (checks.get(key) ?? unknown)(entry, place))(value, at);
-  for (const [key, name] of known) if (!(key in found) && key === name) refuse(`${at}.${key} is missing`);
+/** An object with these fields, some of them optional, and no others. */
+const record = (fields, ...optional) => (value, at) => {
+  const checks = new Map(Object.entries(fields));
+  const field = (entry, at, key) => (checks.get(key) ?? refuse(`${at} is unknown here`))(entry, at);
+  const found = table(field)(value, at);
+  for (const key in fields) must(key in found || optional.includes(key), `${at}.${key} is missing`);
   return found;
 };
 const nullable = (check) => (value, at) => (value === null ? null : check(value, at));
@@ -124,7 +128,7 @@ const gcd = (a, b) => {
 const parts = (rational) => rational.split("/").map(BigInt);
 function rational(value, at) {
   if (typeof value !== "string" || value.length > 1000 || !/^[1-9]\d*\/[1-9]\d*$/.test(value))
-    wrong(value, at, "a positive rational, numerator/denominator, of at most 1,000 characters");
+    wrong(value, at, "a positive fraction such as 3/4, of at most 1,000 characters");
   return gcd(...parts(value)) === 1n ? value : wrong(value, at, "in lowest terms");
 }
 function share(value, at) {
@@ -133,21 +137,14 @@ function share(value, at) {
 }
 function elements(value, at) {
   const atom = list(int32, 2, 2 ** 20)(value, at);
-  must(!atom.includes(0), `${at} contains 0, which is never sent`);
+  must(!atom.includes(0), `${at} has a 0, which is never sent`);
   must(sum(atom) === 0, `${at} is not zero-sum`);
   must(atom.every((x, i) => !i || atom[i - 1] <= x), `${at} is not sorted`);
   return atom;
 }
 
-const entry = record({
-  atom: elements,
-  rate: rational,
-  p: share,
-  mean: positive,
-  "r?": positive,
-  "law?": oneOf("negative-binomial", "burst"),
-  "m?": whole(1n, 64n),
-});
+const law = oneOf("negative-binomial", "burst"), m = whole(1n, 64n), r = positive, mean = positive;
+const entry = record({ atom: elements, law, rate: rational, p: share, m, r, mean }, "law", "m", "r");
 const FORMAT = "correlated-noise-parameters/";
 const problem = record({
   n: whole(1n, MAX_53),
@@ -157,30 +154,30 @@ const problem = record({
   adjacency: oneOf("substitution", "zero-out"),
   releases: whole(1n, MAX_31),
   honest: real((x) => x > 0 && x <= 1, "above 0 and at most 1"),
-  "dimension?": whole(2n, MAX_31),
-  "changes?": oneOf("any"),
-});
+  dimension: whole(2n, MAX_31),
+  changes: oneOf("any"),
+}, "dimension", "changes");
 const certificate = record({
   eps: notNegative,
   delta_lower: notNegative,
-  delta_upper: real((x) => x >= 0 && x <= 1, "from 0 to 1"),
+  delta_upper: notNegative,
   worst_pair: change,
   proof: table(count),
   precision: count,
   sampler_deviation: notNegative,
   software: table(anyText),
-  "worst_sequence?": list(record({ change, times: whole(1n, 10000n) }), 0, Infinity),
-});
+  worst_sequence: list(record({ change, times: whole(1n, 10000n) }), 0),
+}, "worst_sequence");
 const setting = (value, at) =>
   typeof value === "bigint" ? whole(-MAX_53, MAX_53)(value, at)
-  : typeof value === "object" && value !== null ? wrong(value, at, "one value")
+  : Object(value) === value ? wrong(value, at, "one value")
   : value;
-const sections = {
-  format: oneOf(...[1, 2, 3, 4, 5].map((number) => FORMAT + number)),
+const parameters = record({
+  format: text(new RegExp(`^${FORMAT}[1-5]$`), `${FORMAT}1 to 5; a newer one needs a newer client`),
   problem,
-  central: record({ rate: rational, p: share, r: positive, mean: positive, eps_central: positive }),
-  atoms: list(entry, 1, Infinity),
-  alphabet: list(int32, 2, Infinity),
+  central: record({ rate: rational, p: share, r, mean, eps_central: positive }),
+  atoms: list(entry, 1),
+  alphabet: list(int32, 2),
   cost: record({
     noise_messages: positive,
     messages_per_user: positive,
@@ -191,42 +188,37 @@ const sections = {
   certificate: nullable(certificate),
   provenance: record({ tool: anyText, version: anyText, seed: nullable(count), settings: table(setting) }),
   sha256: text(/^[0-9a-f]{64}$/, "64 hexadecimal digits"),
-};
+});
 const METHODS = [
-  "ball",
+  "ball", "fast", "comparison", "ball, central noises coupled",
   "ball, central noise as a two-dimensional table of doubles with error bounds",
-  "ball, central noises coupled",
-  "fast",
-  "comparison",
 ];
 
 function checked(data) {
-  const file = record(sections)(data, "the file");
-  const { problem, certificate: proved } = file;
-  const dimension = problem.dimension ?? 1, top = problem.max_value;
+  const file = parameters(data, "the file");
+  const { problem, certificate: proved } = file, { dimension = 1, max_value: top, releases } = problem;
   const zeroOut = problem.adjacency === "zero-out", sequence = "changes" in problem;
   const bursts = file.atoms.some(({ law }) => law === "burst");
   const format = FORMAT + (bursts ? 5 : zeroOut ? 4 : sequence ? 3 : dimension > 1 ? 2 : 1);
   must(file.format === format, `format = ${file.format} does not fit: this is ${format}`);
-  for (const { law, r, m } of file.atoms) {
-    const burst = law === "burst", stated = (x) => x !== undefined;
-    const fits = stated(law) === bursts && stated(m) === burst && stated(r) !== burst;
-    must(fits, "atoms: law, rate, r and m are not those of the format");
+  for (const { atom, law, m, r } of file.atoms) {
+    const burst = law === "burst", fits = !law !== bursts && !m !== burst && !r === burst;
+    const wanted = `${burst ? "m and no r" : "r and no m"}, and ${bursts ? "a" : "no"} law`;
+    must(fits, `the ${law ?? "noise"} of atom [${atom.slice(0, 9)}] must have ${wanted}`);
   }
-  const { releases } = problem;
   must(!sequence || (releases > 1 && releases <= 10000), "any changes need 2 to 10000 releases");
   must(proved, "the file has no certificate; `paramsearch certify` adds one");
   must(proved.eps === problem.eps, "certificate.eps is not the problem's");
   const { delta_lower: lower, delta_upper: upper, worst_sequence: made } = proved;
   must(lower <= upper && upper <= problem.delta, "delta_lower <= delta_upper <= delta fails");
   const possible = (listed) => {
-    const moved = listed.length === 4, before = listed[0], after = listed.at(-1);
-    if (listed.length === 3 || (moved && (listed[1] || listed[2]))) return false;
+    const moved = listed.length > 2, before = listed[0], after = listed.at(-1);
+    if (moved && (listed.length < 4 || listed[1] || listed[2])) return false;
     if (before > top || after > top || (zeroOut && (moved || (before && after)))) return false;
     return moved ? dimension > 1 && before > 0 && after > 0 : before !== after;
   };
   must(possible(proved.worst_pair), "certificate.worst_pair is no change of an input");
-  must(!made === !sequence, "worst_sequence belongs to any changes in several releases, and only there");
+  must(!made === !sequence, "worst_sequence belongs to changes = any, and only there");
   if (made?.length) {
     const both = [0, -1].every((end) => made.some((step) => step.change.at(end) === 0));
     const fine = made.every((step) => possible(step.change)) && !(zeroOut && both);
@@ -235,7 +227,7 @@ function checked(data) {
   }
   for (const method in proved.proof) must(METHODS.includes(method), `the proof ${method} is unknown`);
   const pairs = zeroOut ? 2 * top : top * (top + 1) + (dimension > 1 ? top * top : 0);
-  must(sum(Object.values(proved.proof)) === pairs, `the proof does not cover the ${pairs} ordered pairs`);
+  must(sum(Object.values(proved.proof)) === pairs, `the proof is not of all ${pairs} ordered pairs`);
   return file;
 }
 
@@ -260,35 +252,40 @@ function minusLog(a, b) {
 
 /** Refuses a file whose other numbers are not what its rationals give. */
 function consistent({ problem, central, atoms, alphabet, cost, error }) {
-  const dimension = problem.dimension ?? 1, top = problem.max_value;
-  const same = (section, key, expected) => {
-    const close = Math.abs(section[key] - expected) <= CLOSE * Math.abs(expected);
-    must(close && expected < Infinity, `${key} = ${section[key]}, but the parameters give ${expected}: the file was forged`);
+  const { n, eps, delta, releases, max_value: top, dimension = 1, adjacency } = problem;
+  const same = (section, expected) => {
+    for (const [key, wanted] of Object.entries(expected)) {
+      const given = section[key], close = Math.abs(given - wanted) <= CLOSE * Math.abs(wanted);
+      const cause = `${key} = ${given}, but the parameters give ${wanted}: the file was forged`;
+      must(close && wanted < Infinity, cause);
+    }
   };
+  // huge events are refused: that must be too rare to matter, see SPECIFICATION.md
+  const rare = Math.log(delta) - Math.log(releases) - eps - 1 - 128 * Math.LN2;
   for (const entry of [central, ...atoms]) {
     const [a, b] = parts(entry.p), rate = double(...parts(entry.rate)), odds = double(a, b - a);
-    const r = rate / minusLog(b - a, b);
-    if ("r" in entry) same(entry, "r", r);
-    same(entry, "mean", entry.law === "burst" ? rate * (1 + entry.m * odds) : r * odds);
+    const { atom = [1], m = 1 } = entry, rest = minusLog(b - a, b), r = rate / rest;
+    same(entry, entry.m ? { mean: rate * (1 + m * odds) } : { r, mean: r * odds });
+    const c = Math.floor(MOST_MESSAGES / atom.length), events = rate * dimension * (atoms.length + 2);
+    const tail = c * (Math.log1p(m / c) - minusLog(a, b)) + m * (Math.log1p(c / m) - rest);
+    const fits = m * odds < c && Math.log(events) + tail <= rare;
+    must(fits, `p of [${atom.slice(0, 9)}] is too close to 1: events may have more than 2^24 messages`);
   }
   const [a, b] = parts(central.p);
-  same(central, "eps_central", minusLog(a, b) * top);
-  const used = new Set([1, -1, ...atoms.flatMap(({ atom }) => atom)]);
-  for (let value = 2; value <= top; value++) used.add(value);
+  same(central, { eps_central: minusLog(a, b) * top });
+  const inputs = Array.from({ length: top }, (_, i) => i + 1);
+  const used = new Set([-1, ...inputs, ...atoms.flatMap(({ atom }) => atom)]);
   const values = [...used].sort((x, y) => Math.abs(x) - Math.abs(y) || y - x);
   must(values.join() === alphabet.join(), "alphabet is not that of the parameters");
   const ofAtoms = sum(atoms.map(({ atom, mean }) => atom.length * mean));
-  const noise = dimension * (2 * central.mean + ofAtoms), perUser = 1 + noise / problem.n;
+  const noise = dimension * (2 * central.mean + ofAtoms), perUser = 1 + noise / n;
   const bits = Math.max(1, size(BigInt(dimension) * BigInt(values.length) - 1n));
-  must(cost.bits_per_message === bits, `bits_per_message is not ${bits}`);
-  same(cost, "noise_messages", noise);
-  same(cost, "messages_per_user", perUser);
-  same(cost, "bits_per_user", bits * perUser);
+  same(cost, { noise_messages: noise, messages_per_user: perUser });
+  same(cost, { bits_per_message: bits, bits_per_user: bits * perUser });
   const mse = 2 * central.mean * double(b, b - a);
-  const touched = problem.adjacency === "substitution" ? Math.min(dimension, 2) : 1;
-  same(error, "mse", mse);
-  same(error, "rmse", Math.sqrt(mse));
-  same(error, "rmse_over_central", Math.sqrt(2 * mse) * Math.sinh(problem.eps / (2 * top * touched)));
+  const touched = adjacency === "substitution" ? Math.min(dimension, 2) : 1;
+  const ratio = Math.sqrt(2 * mse) * Math.sinh(eps / (2 * top * touched));
+  same(error, { mse, rmse: Math.sqrt(mse), rmse_over_central: ratio });
   must(perUser <= MOST_MESSAGES, `each user would send about ${perUser} messages: too many`);
 }
 
@@ -296,56 +293,50 @@ function consistent({ problem, central, atoms, alphabet, cost, error }) {
 
 class ParameterFile {
   constructor(document) {
-    this.document = document;
-    this.maxValue = document.problem.max_value;
-    this.dimension = document.problem.dimension ?? 1;
-    this.alphabet = document.alphabet;
-    this.bits = document.cost.bits_per_message;
-    this.noise = new Noise(document, this.dimension);
-    Object.freeze(this);
+    const { problem, alphabet, cost } = document, { max_value: maxValue, dimension = 1 } = problem;
+    const noise = new Noise(document, dimension), bits = cost.bits_per_message;
+    Object.freeze(Object.assign(this, { document, maxValue, dimension, alphabet, bits, noise }));
   }
 }
 
 /** Reads a file, text or bytes; with a second argument, checks its signature. */
 export async function load(content, signed) {
-  const { signature, publicKey } = signed ?? {}, length = content?.byteLength ?? content?.length;
-  if (arguments.length > 1)
-    must([signature, publicKey].every((x) => x && x.trim), "no signature or key");
-  must(length >= 0, "give text or bytes");
-  must(length <= LARGEST_FILE, "the file is larger than 64 MiB");
+  const asked = arguments.length > 1, length = content?.byteLength ?? content?.length;
+  must(!asked || (signed?.signature?.trim && signed.publicKey?.trim), "no signature or key");
+  must(!(length > LARGEST_FILE), "the file is larger than 64 MiB");
   try {
     if (typeof content !== "string")
       content = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
   } catch {
-    refuse("the file is not UTF-8");
+    refuse("the file is not text in UTF-8");
   }
   const document = checked(parse(content)), { sha256, ...rest } = document;
   const subtle = globalThis.crypto?.subtle;
-  must(subtle, "there is no WebCrypto, which checks the hash: use https, localhost or Node 20");
-  const digest = await subtle.digest("SHA-256", new TextEncoder().encode(canonical(rest)));
+  must(subtle, "no WebCrypto to check the hash: open https:// or http://localhost, or use Node 20");
+  const digest = await subtle.digest("SHA-256", utf8(canonical(rest)));
   const found = Array.from(new Uint8Array(digest), (x) => x.toString(16).padStart(2, "0")).join("");
   must(found === sha256, `its sha256 is ${found}, not ${sha256}: the file was changed`);
-  if (arguments.length > 1)
-    await verify(subtle, canonical(document), signature, publicKey);
+  if (asked) await verify(subtle, utf8(canonical(document)), signed);
   consistent(document);
   return new ParameterFile(document);
 }
 
-function decoded(base64, what) {
+const utf8 = (text) => new TextEncoder().encode(text);
+
+function decoded(base64) {
   try {
-    return Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
+    return Uint8Array.from(atob(base64.trim()), (x) => x.charCodeAt(0));
   } catch {
-    return refuse(`${what} is missing, or not base64`);
+    return refuse("the signature, or the public key, is not base64");
   }
 }
 
-async function verify(subtle, message, signature, publicKey) {
-  const der = decoded(publicKey?.replace(/-----[^-]*-----/g, ""), "the public key");
-  const signed = decoded(signature, "the signature");
+async function verify(subtle, message, { signature, publicKey }) {
+  const der = decoded(publicKey.replace(/-----[^-]*-----/g, ""));
   const key = await subtle
-    .importKey("spki", der, { name: "Ed25519" }, false, ["verify"])
+    .importKey("spki", der, "Ed25519", false, ["verify"])
     .catch((error) => refuse(`no Ed25519 public key, or no Ed25519 in WebCrypto: ${error.message}`));
-  const good = await subtle.verify({ name: "Ed25519" }, key, signed, new TextEncoder().encode(message));
+  const good = await subtle.verify("Ed25519", key, decoded(signature), message);
   must(good, "the signature is not one of this file by this key");
 }
 
@@ -442,8 +433,7 @@ function uniform(source, count) {
 class Poisson {
   constructor(a, b) {
     this.pieces = Number((a + b - 1n) / b);
-    const all = b * BigInt(this.pieces), common = gcd(a, all);
-    [this.a, this.b] = [a / common, all / common];
+    [this.a, this.b] = [a, b * BigInt(this.pieces)];
     this.hazards = [];
     this.hazard(0);
   }
@@ -483,8 +473,7 @@ class Powers {
   table(working) {
     if (this.tables.has(working)) return this.tables.get(working);
     const { a, b, last, exact } = this, bits = BigInt(working), top = 2n ** BigInt(last);
-    const one = exact ? b ** top : 1n << bits;
-    const powers = [];
+    const one = exact ? b ** top : 1n << bits, powers = [];
     let low = (a << bits) / b, high = low + 1n;
     for (let i = 0n; i <= last; i++) {
       if (exact) low = high = a ** 2n ** i * b ** (top - 2n ** i);
@@ -496,9 +485,8 @@ class Powers {
       const [nextLow, nextHigh] = powers[j + 1] ?? [0n, 0n], scale = BigInt(last - j);
       return [(low > nextHigh ? low - nextHigh : 0n) << scale, (high - nextLow) << scale];
     });
-    const found = { one, powers, weights };
-    this.tables.set(working, found);
-    return found;
+    this.tables.set(working, { one, powers, weights });
+    return this.tables.get(working);
   }
   /** A probability by its bounds, two fractions, which are computed from a table. */
   chance(bounds) {
@@ -574,7 +562,7 @@ class Choice {
     for (const weight of weights) this.sums.push(this.sums.at(-1) + weight);
   }
   draw(source) {
-    let [begin, end] = [0, this.sums.length - 1];
+    let begin = 0, end = this.sums.length - 1;
     while (end - begin > 1) {
       const middle = (begin + end) >> 1;
       const [left, all] = [middle, end].map((to) => this.sums[to] - this.sums[begin]);
@@ -608,8 +596,7 @@ class Noise {
       const which = this.which.draw(source), atom = this.atoms[which];
       const coordinate = this.dimension > 1 ? uniform(source, this.dimension) : 0;
       const copies = this.copies[which].draw(source);
-      if (copies * BigInt(atom.length) > MOST_MESSAGES)
-        refuse(`one noise event has more than ${MOST_MESSAGES} messages: a p is too close to 1`);
+      must(copies * BigInt(atom.length) <= MOST_MESSAGES, "one event has more than 2^24 messages");
       for (let i = 0; i < copies; i++) for (const value of atom) add(coordinate, value);
     }
   }
@@ -621,10 +608,10 @@ class Noise {
 export class Randomizer {
   #source;
   #index;
-  constructor(file, source = new SystemBits(), { notPrivate = false } = {}) {
-    if (!(file instanceof ParameterFile)) refuse("give what load(content) returns");
-    if (Object.getPrototypeOf(source) !== SystemBits.prototype && !notPrivate)
-      refuse("only the platform's bits protect anybody; notPrivate allows others for tests");
+  constructor(file, source = new SystemBits(), { notPrivate } = {}) {
+    must(file instanceof ParameterFile, "give what load(content) returns");
+    const system = Object.getPrototypeOf(source) === SystemBits.prototype;
+    must(system || notPrivate, "only the platform's bits protect anybody; notPrivate is for tests");
     this.file = file;
     this.#source = source;
     this.#index = new Map(file.alphabet.map((value, i) => [value, i]));
@@ -647,11 +634,11 @@ export class Randomizer {
   #checked(value) {
     const { dimension, maxValue } = this.file;
     const within = (x, most, what) =>
-      Number.isInteger(x) && x >= 0 && x <= most ? x : refuse(`the ${what} must be in 0..${most}`);
+      Number.isInteger(x) && x >= 0 && x <= most ? x : wrong(x, what, `a whole number from 0 to ${most}`);
     if (dimension === 1) return [0, within(value, maxValue, "value")];
     if (value === 0) return [0, 0];
     if (!Array.isArray(value) || value.length !== 2)
-      refuse("a vector is given as a coordinate and its value, or 0 for zero");
+      wrong(value, "value", "[coordinate, value], or 0 for zero");
     return [within(value[0], dimension - 1, "coordinate"), within(value[1], maxValue, "value")];
   }
 
@@ -661,11 +648,11 @@ export class Randomizer {
   }
 
   /** A real value as one of 0..max_value, rounded at random without bias. */
-  round(value, { low, high, clip = false } = {}) {
+  round(value, { low, high, clip } = {}) {
     [low, high] = this.#range(low, high);
-    if (!Number.isFinite(value)) refuse("the value is not a number");
+    if (!Number.isFinite(value)) wrong(value, "value", "a finite number");
     if (!clip && (value < low || value > high))
-      refuse(`the value is not in [${low}, ${high}]; clip moves it to the nearest end`);
+      wrong(value, "value", `in [${low}, ${high}]; clip moves it to the nearest end`);
     const [v, l, h] = [Math.min(Math.max(value, low), high), low, high].map(multiple);
     const exact = (v - l) * BigInt(this.file.maxValue), rest = exact % (h - l);
     const up = rest && happens(this.#source, fraction(rest, h - l));
@@ -674,11 +661,11 @@ export class Randomizer {
 
   #range(low, high) {
     const { settings } = this.file.document.provenance, made = [settings.low, settings.high];
-    if (this.file.dimension > 1) refuse("this file is for vectors, not for real values");
+    must(this.file.dimension === 1, "this file is for vectors, not for real values");
     const known = made.every(Number.isFinite) && made[0] < made[1] && made[1] - made[0] < Infinity;
     const ends = known ? made : [low, high];
-    if ([low, high].some((x, i) => x !== undefined && x !== ends[i]))
-      refuse(`this file was made for real values in [${made}]`);
+    const agreed = [low, high].every((x, i) => x === undefined || x === ends[i]);
+    must(agreed, `this file is for real values in [${made}]`);
     return ends.every(Number.isFinite) && ends[0] < ends[1] ? ends : refuse("real values need low < high");
   }
 
@@ -704,7 +691,7 @@ export class Randomizer {
 
 /** A double as a whole multiple of 2^-1074. */
 function multiple(x) {
-  const bits = new BigUint64Array(Float64Array.of(x).buffer)[0], exponent = (bits >> 52n) & 2047n;
-  const mantissa = (bits & (2n ** 52n - 1n)) | (exponent ? 2n ** 52n : 0n);
-  return (x < 0 ? -mantissa : mantissa) << (exponent ? exponent - 1n : 0n);
+  let bits = 1074n;
+  for (; !Number.isInteger(x); bits--) x *= 2; // exactly
+  return BigInt(x) << bits;
 }

@@ -226,8 +226,13 @@ def test_signatures(certified: Path, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "is not one of this file" in done.stderr
-    for wrong in (key, certified):
-        assert run("audit", certified, "--public-key", wrong).returncode == 2
+    for wrong, cause in ((key, "it is a private one"), (certified, "it is not PEM")):
+        done = run("audit", certified, "--public-key", wrong)
+        assert done.returncode == 2
+        assert f"{wrong} cannot be the public key: {cause}" in done.stderr
+    done = run("sign", certified, "--key", public)
+    assert done.returncode == 2
+    assert f"{public} cannot be the private key: it is a public one" in done.stderr
 
 
 def test_schema_is_printed() -> None:

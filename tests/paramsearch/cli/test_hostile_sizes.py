@@ -107,7 +107,8 @@ def test_a_kernel_that_takes_long_ends_with_the_budget(tmp_path: Path) -> None:
         atoms.append({"atom": values + ones, **NOISE})
     path = written(tmp_path, max_value=2, atoms=atoms)
     code, found = verdict(path, "--budget", "1")
-    assert (code, found["reason"]) == (3, "the budget was used up before every pair had a bound")
+    assert code == 3
+    assert found["reason"].startswith("the budget was used up before every pair had a bound; ")
 
 
 def test_copies_of_an_atom_are_one(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def stated(**changes: Any) -> Proposal:
     return Proposal.of({**SMALL, **changes})
 
 
-def answers(proposal: Proposal, **options: Any) -> tuple[dict[str, Any], str]:
+def answers(proposal: Proposal | ParameterFile, **options: Any) -> tuple[dict[str, Any], str]:
     """What machines and what people are told."""
     found = audit(proposal, **options)
     answer = Answer(found=found, document=proposal, file_sha256="0" * 64)
@@ -239,3 +239,54 @@ def test_a_certificate_is_confirmed_by_a_finer_proof_where_the_first_one_is_wide
         update={"delta_lower": 0.0, "delta_upper": found.proof.enclosure.lower * (1 - 1e-4)}
     )
     assert audit(reassembled(file, wrong)).verdict == "violated"
+
+
+def about_certificate(file: ParameterFile, **options: Any) -> tuple[Any, Any, str]:
+    """Whether it is confirmed, whether it is consistent, and the line for people."""
+    machine, person = answers(file, **options)
+    (line,) = (line for line in person.splitlines() if line.startswith("certificate: "))
+    confirmed, consistent = machine["certificate_confirmed"], machine["certificate_consistent"]
+    return confirmed, consistent, line.removeprefix("certificate: ")
+
+
+def test_what_is_said_of_a_certificate() -> None:
+    """Too wide to confirm is not the same as contradicted, and no audit is silent about it."""
+    bare = uncertified(stated())
+    file = certify(bare)
+    assert file.certificate is not None
+    assert about_certificate(bare) == (
+        None,
+        None,
+        "none in the file; `paramsearch certify` adds one",
+    )
+    assert about_certificate(file) == (True, True, "confirmed")
+
+    def with_upper(upper: float) -> ParameterFile:
+        update = {"delta_lower": 0.0, "delta_upper": upper}
+        return reassembled(file, file.certificate and file.certificate.model_copy(update=update))
+
+    proof = audit(file, tier="fast", explain=False).proof
+    assert proof is not None
+    within = (proof.enclosure.lower + proof.enclosure.upper) / 2
+    wide = "consistent with this proof, which is too wide to confirm it: ask for "
+    closer = with_upper(within)
+    found = about_certificate(closer, tier="fast", explain=False)
+    assert found == (False, True, wide + "--tier ball")
+    assert audit(closer, tier="fast", explain=False).verdict == "certified"
+    ball = audit(file, explain=False).proof
+    assert ball is not None
+    same = with_upper((ball.enclosure.lower + ball.enclosure.upper) / 2)
+    assert about_certificate(same, explain=False) == (False, True, wide + "a smaller --gap")
+    false = with_upper(proof.enclosure.lower * 0.99)
+    assert about_certificate(false, explain=False) == (False, False, "contradicted by this proof")
+    asked = Claim.of(file, delta=0.5)
+    assert about_certificate(file, claim=asked) == (
+        None,
+        True,
+        "consistent with this proof; an audit without --delta may confirm it",
+    )
+    other = Claim.of(file, eps=2.0)
+    confirmed, consistent, line = about_certificate(file, claim=other)
+    assert (confirmed, consistent) == (None, None)
+    assert line.startswith("not looked at: this is about another claim")
+    assert about_certificate(file, budget=1e-9)[2] == "not looked at: nothing was proved"

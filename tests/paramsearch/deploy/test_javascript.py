@@ -25,8 +25,9 @@ import rfc8785
 from chromium import Chromium
 from deploy_vectors import Recorder, refusals
 from deployed import file
+from documents import blocks
 from javascript import SCRIPTS, VECTORS, answer, node, required_node
-from places import SHIPPED
+from places import ROOT, SHIPPED
 from program import run
 from sampler_laws import ALARM, chi_square
 from scipy import stats
@@ -38,6 +39,8 @@ from paramsearch.deploy.javascript import client_files
 from paramsearch.deploy.samplers import Burst, Choice, Logarithmic, Poisson
 from paramsearch.parameters.assembly import for_users
 from paramsearch.parameters.parameter_file import ParameterFile, digest, dumps
+
+GUIDE = ROOT / "paramsearch" / "deploy" / "GUIDE.md"
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +93,38 @@ def test_the_example_does_not_replace_another_page(tmp_path: Path) -> None:
     (folder / "index.html").unlink()
     for _ in range(2):  # again over itself
         assert run("client", "javascript", tmp_path / "file.json", "-o", folder).returncode == 0
+
+
+def test_only_files_of_the_client_are_replaced(tmp_path: Path) -> None:
+    """An older version is; whatever else has the name is not, and then nothing is written."""
+    for name, content in client_files().items():
+        (tmp_path / name).write_bytes(content + b"// an older version\n")
+    assert run("client", "javascript", "-o", tmp_path).returncode == 0
+    for name, content in client_files().items():
+        assert (tmp_path / name).read_bytes() == content
+    (tmp_path / "paramsearch.d.ts").unlink()
+    (tmp_path / "paramsearch.js").write_text("export const mine = 1;\n")
+    done = run("client", "javascript", "-o", tmp_path, "--json")
+    assert done.returncode == 2
+    assert "move it away" in json.loads(done.stdout)["error"]["message"]
+    assert (tmp_path / "paramsearch.js").read_text() == "export const mine = 1;\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["paramsearch.js"]
+
+
+def test_a_signature_goes_along(tmp_path: Path) -> None:
+    save(file(), tmp_path / "file.json")
+    (tmp_path / "file.json.sig").write_text("c2lnbmF0dXJl\n")
+    done = run("client", "javascript", tmp_path / "file.json", "-o", tmp_path / "site")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "parameters.json.sig").read_text() == "c2lnbmF0dXJl\n"
+    assert "give parameters.json.sig and your public key to load" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["js", "JavaScript", "typescript"])
+def test_other_names_of_the_language(tmp_path: Path, name: str) -> None:
+    done = run("client", name, "-o", tmp_path / "c")
+    assert done.returncode == 2
+    assert "write javascript" in done.stderr
 
 
 def test_the_vectors_in_node(client: Path) -> None:
@@ -241,6 +276,26 @@ def test_hostile_files_and_bytes(client: Path) -> None:
     assert not any("not refused" in text for text in found)
 
 
+def test_refusals_name_the_value_and_what_is_wanted(client: Path) -> None:
+    good = dumps(file())
+    newer = json.loads(good)["format"][:-1] + "9"
+    wanted = {
+        "[]": "the file is a list: it must be an object",
+        "5": "the file = 5 must be an object",
+        "null": "the file = null must be an object",
+        good.replace('"n": 50', '"n": "50"'): '.n = "50" must be a whole number from 1 to',
+        good.replace('"n": 50', '"n": 5.5'): ".n = 5.5 must be a whole number from 1 to",
+        good.replace('"n": 50', '"n": {}'): ".n is an object: it must be a whole number from 1 to",
+        good.replace('"n": 50', '"n": 0'): ".n = 0 must be a whole number from 1 to",
+        good.replace('"n": 50,', ""): "problem.n is missing",
+        good.replace('parameters/1"', 'parameters/9"'): f'"{newer}" must be',
+    }
+    found = answer(client, "loading.js", [{"content": content} for content in wanted])
+    for text, words in zip(found, wanted.values(), strict=True):
+        assert words in text
+    assert "a newer one needs a newer client" in found[-1]
+
+
 def test_misuse_is_refused_and_nothing_is_sent_half_way(client: Path) -> None:
     assert answer(client, "misuse.js", {"content": dumps(file())}) == []
 
@@ -279,6 +334,23 @@ def test_signatures(client: Path, tmp_path: Path) -> None:
     assert good == ""
     assert all(bad)
     assert not any("not refused" in text for text in bad)
+
+
+def test_the_script_of_the_guide(client: Path) -> None:
+    (script,) = (block for block in blocks(GUIDE) if block.name == "send.mjs")
+    assert len(script.text.splitlines()) == 5
+    (client / script.name).write_text(script.text)
+    done = node(client, client / script.name, client / "parameters.json", "3")
+    assert done.returncode == 0, done.stderr
+    codec = Codec.of(file())
+    sent = [codec.message(int(symbol)) for symbol in done.stdout.split()]
+    assert (0, 3) in sent
+    for wrong in ("4", "1.5", "x"):
+        done = node(client, client / script.name, client / "parameters.json", wrong)
+        assert done.returncode != 0
+        assert done.stdout == ""
+        assert "must be a whole number from 0 to 3" in done.stderr
+    (client / script.name).unlink()
 
 
 def test_the_law_of_a_million_users(client: Path) -> None:
@@ -392,6 +464,28 @@ def test_the_example_page(browser: Chromium, address: str) -> None:
     assert {url.removeprefix(address) for url in asked} <= {
         "", "page.js", "paramsearch.js", "parameters.json", "favicon.ico"
     }  # fmt: skip
+
+
+def shown_of(browser: Chromium, name: str) -> str:
+    """The text of an element, after a while; nothing if it is not visible."""
+    return str(ask(browser, f"""(async () => {{
+        await new Promise(done => setTimeout(done, 1500));
+        const found = document.getElementById('{name}');
+        const style = getComputedStyle(found);
+        return style.visibility === 'visible' && style.display !== 'none' ? found.textContent : '';
+    }})()"""))  # fmt: skip
+
+
+def test_the_page_opened_as_a_file_says_how_to_serve_it(
+    browser: Chromium, address: str, client: Path
+) -> None:
+    visit(browser, (client / "index.html").as_uri())
+    blocked = shown_of(browser, "blocked")
+    assert "python3 -m http.server" in blocked
+    assert "http://localhost:8000" in blocked
+    visit(browser, address)
+    assert shown_of(browser, "blocked") == ""
+    assert "50 people" in shown_of(browser, "about")
 
 
 def test_the_page_of_a_file_that_was_changed(browser: Chromium, address: str, client: Path) -> None:

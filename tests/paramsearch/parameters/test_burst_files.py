@@ -162,3 +162,23 @@ def test_old_files_keep_their_bytes_and_hash(path: Path) -> None:
     assert hashlib.sha256(dumps(file).encode()).hexdigest() == (
         hashlib.sha256(path.read_bytes()).hexdigest()
     )
+
+
+def test_a_missing_field_is_named_with_its_atom_and_law() -> None:
+    data = document(mixed=True)
+    del data["atoms"][0]["m"]
+    with pytest.raises(InvalidConfiguration) as caught:
+        from_json(data, source="it")
+    assert "atoms.0.m is missing in the noise of atom [-1, 1] with the law burst" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "newer"), [("6", True), ("10", True), ("0", False), ("x", False)]
+)
+def test_a_newer_format_asks_for_a_newer_version(number: str, newer: bool) -> None:
+    data = {**document(), "format": f"correlated-noise-parameters/{number}"}
+    with pytest.raises(InvalidConfiguration) as caught:
+        from_json(data, source="it")
+    assert ("upgrade it" in str(caught.value)) is newer

@@ -135,7 +135,7 @@ def test_a_page_for_readers_who_are_no_specialists() -> None:
     assert "holds only if all 100,000 users add their noise" in text
     assert "Whether it meets a legal requirement is for others to judge." in text
     assert "proved not to hold" in words(page(violated))
-    for term in ("ε (epsilon)", "δ (delta)", "Noise", "Atom", "Shuffler", "SHA-256", "RMSE"):
+    for term in ("ε (epsilon)", "δ (delta)", "Noise", "Atom", "Burst", "Shuffler", "RMSE"):
         assert f"{term}" in text.split("Glossary")[1]
     file, _ = certified()
     fewer = audit(file, Claim.of(file, honest=0.75), tier="fast")
