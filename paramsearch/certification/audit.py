@@ -47,9 +47,9 @@ _FINER = 0.1
 that a certificate states."""
 _ROUNDING = 1e-9
 """Relative difference of two bounds on the deviation of a sampler that rounding explains."""
-_SEARCH_SECONDS = 60.0
-"""After a violation, the search for what does hold ends after this time, or after as much time as
-the proof took if that is more."""
+_SEARCH_SECONDS, _SEARCH_PROOFS = 60.0, 3.0
+"""After a violation, the search for what does hold ends after this time, or after so many times as
+long as the proof took if that is more."""
 _DIAGNOSIS = 0.25
 """Share of that time for the noise that is missing; the rest is for the eps that holds."""
 _LARGEST_LIMIT = 128
@@ -148,7 +148,7 @@ def audit(
         gap: Relative gap between the bounds at which "undecided" is final.
         budget: Seconds after which the answer rests on what is proved so far.
         explain: Whether to look, after a violation, for the eps that does hold and for the noise
-            that is missing, for a minute or as long as the proof took; and to prove more closely
+            that is missing, for a minute or three times as long as the proof took; and to prove more closely
             where the first proof does not settle the bound that a certificate states.
         progress: Called with one line of text now and then.
 
@@ -232,7 +232,8 @@ def audit(
     found = ended(verdict, reason, proof=proof, confirmed=confirmed, consistent=agrees)
     if explain and claim.delta < proof.enclosure.lower:
         now = time.monotonic()
-        return _explained(found, min(deadline, now + max(_SEARCH_SECONDS, now - begun)), progress)
+        longest = max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))
+        return _explained(found, min(deadline, now + longest), progress)
     return found
 
 
