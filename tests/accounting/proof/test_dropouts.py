@@ -216,9 +216,8 @@ def test_both_proofs_couple_alike() -> None:
         assert abs(first - second) < 1e-8
 
 
-def wrong_sign(self: Any, before: int, after: int) -> Any:
-    moved, weight, cut = _coupled(self, before, after)
-    return -moved, weight, cut
+def wrong_sign(self: Any, before: Any, after: Any) -> Any:
+    return _coupled(self, before, after).reversed
 
 
 def half(self: Any, law: Any, ends: Any) -> Any:

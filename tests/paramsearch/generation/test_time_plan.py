@@ -45,8 +45,8 @@ def test_search_and_proof_fit_into_the_budget_or_it_is_said(max_value: int, budg
 
 def test_a_small_budget_takes_a_faster_proof() -> None:
     assert TimePlan.of(request(100, math.inf)).tier == "auto"
-    assert TimePlan.of(request(100, 60.0)).tier == "fast"
-    assert TimePlan.of(request(100, 60.0, tier="ball")).tier == "ball"
+    assert TimePlan.of(request(100, 30.0)).tier == "fast"
+    assert TimePlan.of(request(100, 30.0, tier="ball")).tier == "ball"
 
 
 def test_without_a_budget_there_is_nothing_to_say() -> None:
