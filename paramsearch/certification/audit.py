@@ -148,8 +148,8 @@ def audit(
         gap: Relative gap between the bounds at which "undecided" is final.
         budget: Seconds after which the answer rests on what is proved so far.
         explain: Whether to look, after a violation, for the eps that does hold and for the noise
-            that is missing, for a minute or three times as long as the proof took; and to prove more closely
-            where the first proof does not settle the bound that a certificate states.
+            that is missing, for a minute or three times as long as the proof took; and to prove
+            more closely where the first proof does not settle the bound that a certificate states.
         progress: Called with one line of text now and then.
 
     Returns:

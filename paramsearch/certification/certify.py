@@ -19,6 +19,7 @@ from accounting.proof.prove import prove, unprotected
 from accounting.proof.words import worst_case
 from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.claim import Claim
+from paramsearch.parameters.event_sizes import check_event_sizes
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import Certificate, RepeatedChange, SequenceCertificate
@@ -53,11 +54,13 @@ def certify(
         The file with a certificate.
 
     Raises:
+        TooLarge: If clients would refuse the file, because an event may have too many messages.
         Violated: If the claim is disproved.
         Undecided: If the bounds contain the claimed delta, or time ran out before there were any.
     """
     one_of("tier", tier, get_args(Tier))  # certificates have no name for what others prove
     claim, gap, mechanism = Claim.of(file), gap_width(gap), claimed_mechanism(file)
+    check_event_sizes(file)
     try:
         proof = prove(
             mechanism,

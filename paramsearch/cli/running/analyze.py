@@ -110,8 +110,8 @@ def _answer(found: Estimate) -> dict[str, Any]:
 
 def _assumption(file: ParameterFile) -> str:
     """That everybody took part, and how few would show in the messages."""
+    from accounting.model.laws.noise import BURST
     from paramsearch.deploy.participation import noticed_below
-    from paramsearch.parameters.sections import BURST
 
     n = file.problem.n
     few = noticed_below(file, n)

@@ -14,12 +14,12 @@ from places import SHIPPED
 
 from accounting.base.errors import TooLarge
 from accounting.model.configuration import Proposal
-from paramsearch import load, uncertified
+from paramsearch import certify, load, uncertified
 from paramsearch.deploy import Randomizer
-from paramsearch.deploy.event_sizes import MOST_MESSAGES, check_event_sizes, log_of, log_tail
 from paramsearch.deploy.javascript import client_files
-from paramsearch.deploy.noise_terms import NoiseTerm
 from paramsearch.parameters.assembly import reassembled
+from paramsearch.parameters.event_sizes import MOST_MESSAGES, check_event_sizes, log_of, log_tail
+from paramsearch.parameters.noise_terms import NoiseTerm
 from paramsearch.parameters.parameter_file import ParameterFile, dumps
 
 SMALL = [Fraction(1, 100), Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000)]
@@ -88,6 +88,8 @@ def test_both_clients_draw_the_same_line(tmp_path: Path) -> None:
         Randomizer(good)
         with pytest.raises(TooLarge, match=r"2\^24 messages"):
             Randomizer(bad)
+        with pytest.raises(TooLarge, match=r"2\^24 messages"):
+            certify(bad)  # nobody could use it
     listed = [{"content": dumps(made)} for both in edges for made in both]
     found = answer(tmp_path, "loading.js", listed)
     assert found[::2] == [""] * len(edges)

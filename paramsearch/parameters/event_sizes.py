@@ -28,7 +28,7 @@ import math
 from fractions import Fraction
 
 from accounting.base.errors import TooLarge
-from paramsearch.deploy.noise_terms import NoiseTerm, noise_terms
+from paramsearch.parameters.noise_terms import NoiseTerm, noise_terms
 from paramsearch.parameters.parameter_file import ParameterFile
 
 MOST_MESSAGES = 1 << 24
