@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from accounting.base.crossing import crossing
 from accounting.base.enclosure import Enclosure
 from accounting.base.errors import AccountingError
 from accounting.base.progress import Progress, silent
@@ -18,6 +17,7 @@ from accounting.model.proof import Proof
 from accounting.model.proof_types import LOOSE
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
+from accounting.proof.crossing import crossing
 from accounting.proof.deviation import Deviation, is_thinned
 from accounting.proof.fast_proof import rounded_protocol
 from accounting.proof.prove import LARGEST_BALL_OF_ANY

@@ -17,9 +17,9 @@ from accounting.model.proof import Proof
 from accounting.model.proof_types import GAP, Tier
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.words import worst_case
+from paramsearch.deploy.noise_events import check_event_sizes
 from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.claim import Claim
-from paramsearch.parameters.event_sizes import check_event_sizes
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import Certificate, RepeatedChange, SequenceCertificate

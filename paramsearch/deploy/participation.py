@@ -32,8 +32,8 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.enclosure import counted
 from accounting.base.errors import AccountingError, InvalidParameter
+from paramsearch.deploy.noise_events import NoiseTerm, noise_terms
 from paramsearch.parameters.honest_fraction import claimed_fraction
-from paramsearch.parameters.noise_terms import NoiseTerm, noise_terms
 from paramsearch.parameters.parameter_file import ParameterFile
 
 FALSE_ALARM = 1e-9

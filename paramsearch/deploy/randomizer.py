@@ -32,11 +32,10 @@ from paramsearch.deploy.exact_events import (
     shuffle,
     uniform,
 )
+from paramsearch.deploy.noise_events import MOST_MESSAGES, check_event_sizes, noise_terms
 from paramsearch.deploy.participation import check_enough, too_few_users
 from paramsearch.deploy.samplers import Burst, Choice, Logarithmic, Poisson
 from paramsearch.parameters.assembly import consistent
-from paramsearch.parameters.event_sizes import MOST_MESSAGES, check_event_sizes
-from paramsearch.parameters.noise_terms import noise_terms
 from paramsearch.parameters.parameter_file import ParameterFile
 
 Value = int | tuple[int, int]

@@ -25,9 +25,9 @@ from accounting.base.validation import instance, one_of, share, whole
 from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
+from paramsearch.deploy.noise_events import noise_terms
 from paramsearch.deploy.participation import check_enough, share_of, too_few_users
 from paramsearch.deploy.randomizer import Noise, Randomizer
-from paramsearch.parameters.noise_terms import noise_terms
 from paramsearch.parameters.parameter_file import ParameterFile
 
 SamplingPath = Literal["users", "aggregate"]

@@ -17,9 +17,14 @@ from accounting.model.configuration import Proposal
 from paramsearch import certify, load, uncertified
 from paramsearch.deploy import Randomizer
 from paramsearch.deploy.javascript import client_files
+from paramsearch.deploy.noise_events import (
+    MOST_MESSAGES,
+    NoiseTerm,
+    check_event_sizes,
+    log_of,
+    log_tail,
+)
 from paramsearch.parameters.assembly import reassembled
-from paramsearch.parameters.event_sizes import MOST_MESSAGES, check_event_sizes, log_of, log_tail
-from paramsearch.parameters.noise_terms import NoiseTerm
 from paramsearch.parameters.parameter_file import ParameterFile, dumps
 
 SMALL = [Fraction(1, 100), Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000)]

@@ -5,8 +5,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounting.base.crossing import crossing
 from accounting.base.enclosure import Enclosure
+from accounting.proof.crossing import crossing
 
 LEVEL, GAP = 1e-6, 1e-3
 

@@ -1,4 +1,5 @@
-"""How many messages one noise event may have, and why that limit costs no privacy.
+"""The noise of a file as events, how many messages one of them may have, and why that limit costs
+no privacy.
 
 A client refuses an event of more than 2^24 messages: it would not fit into memory.  No proof counts
 that refusal, so a file may be used only if the refusal practically never happens.  An event on an
@@ -25,16 +26,59 @@ whose rounding changes it by less than a factor of 2.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from accounting.base.errors import TooLarge
-from paramsearch.parameters.noise_terms import NoiseTerm, noise_terms
+from accounting.model.family import Atom
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.sections import BurstNoise
 
 MOST_MESSAGES = 1 << 24
 """Largest number of messages of one user, or of one noise event, that is held in memory."""
 _NEGLIGIBLE = -128 * math.log(2)
 """The logarithm of the part of delta that refusing an event may add to it."""
+
+
+@dataclass(frozen=True)
+class NoiseTerm:
+    """The noise of all n users on one atom, in each coordinate, as compound Poisson events."""
+
+    atom: Atom
+    rate: Fraction
+    """Expected number of events."""
+    p: Fraction
+    m: int
+    """0 if an event has a logarithmic(p) number of copies; otherwise it has 1 + NB(m, p)."""
+    amount: float
+    """The parameter r of the negative binomial that the copies sum to; for bursts, the rate."""
+
+    @property
+    def one_minus_p(self) -> float:
+        return float(1 - self.p)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the number of copies."""
+        odd = self.one_minus_p
+        of_geometric = (1 - odd) / odd**2
+        if not self.m:
+            return self.amount * of_geometric
+        return self.amount * ((1 + self.m * (1 - odd) / odd) ** 2 + self.m * of_geometric)
+
+
+def noise_terms(file: ParameterFile) -> list[NoiseTerm]:
+    """The central noise, which is on +1 and on -1, then the atoms in the order of the file."""
+    central = file.central
+    found = [
+        NoiseTerm((sign,), Fraction(central.rate), Fraction(central.p), 0, central.r)
+        for sign in (1, -1)
+    ]
+    for entry in file.atoms:
+        rate, p = Fraction(entry.rate), Fraction(entry.p)
+        m, amount = (entry.m, float(rate)) if isinstance(entry, BurstNoise) else (0, entry.r)
+        found.append(NoiseTerm(entry.atom, rate, p, m, amount))
+    return found
 
 
 def check_event_sizes(file: ParameterFile) -> None:
