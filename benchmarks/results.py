@@ -83,7 +83,7 @@ SECTIONS = (
     Section(
         "bursts",
         "Bursts, and how far from the best noise they are",
-        ("bursts.py", "--figure", "results/bursts.png"),
+        ("bursts.py", "--searches", "--figure", "results/bursts.png"),
         "ε = 1, δ = 10⁻⁶, ε* = 0.9 ε, max_value 1: the fewest messages for every m, and for free "
         "rates of 1, 2, … copies at once, which are found numerically.",
         figures=("bursts.png",),
