@@ -59,7 +59,7 @@ def crossing(
     if high == math.inf:
         return None
     low, _ = ends(lambda found: found.lower)
-    return Enclosure(min(low, high), high)
+    return Enclosure(low, high)
 
 
 class _Search:

@@ -161,14 +161,14 @@ def prove(
         found = enclose(changes=[fast.changes[int(i)] for i in doubtful])
         others = np.delete(fast.upper, doubtful)
     upper = max(found.enclosure.upper, float(others.max(initial=0.0)))
-    enclosure = Enclosure(found.enclosure.lower, upper)
+    both = replace(found, enclosure=Enclosure(found.enclosure.lower, upper))
+    both = both.with_lower_of(fast.proof)
     compared = len(np.setdiff1d(fast.compared, doubtful))
     by_comparison = {COMPARISON: compared} if compared else {}
     return replace(
-        found,
-        enclosure=enclosure,
+        both,
         covered={**found.covered, FAST: len(others) - compared, **by_comparison},
-        met=found.met and upper - enclosure.lower <= gap * upper,
+        met=found.met and upper - both.enclosure.lower <= gap * upper,
     )
 
 

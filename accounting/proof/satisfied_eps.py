@@ -27,7 +27,7 @@ _LARGEST_EPS = 500.0
 """Largest eps that is tried, as in ``Protocol.epsilon``: a larger one hardly protects."""
 _FEW = 3
 """Largest max_value at which the notary bounds all changes of a fraction of the users."""
-_RISES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.01, 0.03)
+_RISES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.01, 0.03, 0.1, 0.3)
 """How much more than the eps of the worst change is tried for all changes, relative to it."""
 _GAP = 1e-3
 """Relative width of the enclosure (absolute below 1)."""

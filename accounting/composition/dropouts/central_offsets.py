@@ -159,7 +159,7 @@ class ThinnedCentral:
     def _reach(self, distance: int) -> int:
         """About the largest difference of M for D = 0 and D = ``distance``, where it is largest."""
         zero = np.zeros(1, np.int64)
-        chance, _ = self._coupled(zero, zero + distance, _FARTHEST)
+        chance, _ = self._coupled(zero, zero + min(distance, self.size - 1), _FARTHEST)
         return min(int(np.abs(np.nonzero(chance[0])[0] - _FARTHEST).max()) + 2, _FARTHEST)
 
     def _coupled(
@@ -204,6 +204,15 @@ class _Collected:
         self._parts.append((case[d] + j - chance.shape[1] // 2, offset[d], mass[kept]))
 
     def cases(self, factor: float) -> Cases:
-        """All of them, with masses times ``factor``."""
+        """All of them, with masses times ``factor``.
+
+        Raises:
+            Undecided: If all are lost.
+        """
         shift, offset, mass = map(np.concatenate, zip(*self._parts, strict=True))
+        if not len(mass):
+            raise Undecided(
+                "the central noise of this fraction of the users is too small beside max_value to "
+                "hide anything: take a smaller central fraction"
+            )
         return Cases(shift, offset, mass * factor, self.lost * factor)

@@ -33,6 +33,8 @@ _CUT = 1e-4
 rare differences m - m'."""
 _FAR = 0.1
 """Share of the mass that may be clipped which is taken from large |D|."""
+_TINY = 1e-290
+"""Smaller masses count as infinite losses: doubles lose their relative accuracy."""
 _BLOCK = 16
 """Couplings that are computed together: more do not fit into fast memory."""
 
@@ -103,10 +105,15 @@ class CoupledCentral:
         return 4 * sum_error(4 * pair.size) * (1 + 1.01 * spread)
 
     @cached_property
+    def _used(self) -> int:
+        """Values of |D| that are looked at: where others have any mass, doubles may underflow."""
+        return int(np.count_nonzero(self._totals > _TINY / (self.clip * _CUT)))
+
+    @cached_property
     def _length(self) -> int:
         """Values of M that are looked at: P[M >= m | D = x] is below the cut for the last one."""
-        size = self.pair.size
-        last = self._survivals(np.array([size - 1]), size)[0]
+        size, used = self.pair.size, max(1, self._used)
+        last = self._survivals(np.array([used - 1]), size)[0]
         return min(size, int(np.count_nonzero(last > self.clip * _CUT)) + 1)
 
     def _survivals(self, x: IntArray, length: int) -> FloatArray:
@@ -171,9 +178,8 @@ class CoupledCentral:
 
         def add(case: IntArray, before: IntArray, after: IntArray, law: _Differences) -> None:
             nonlocal rest
-            mass = totals[before, None] * law.chance
-            kept = (mass > rare) & (totals[after, None] > 0)
-            other = totals[after, None] * law.chance
+            mass, other = (totals[d, None] * law.chance for d in (before, after))
+            kept = (mass > max(rare, _TINY)) & (other > _TINY)
             shift = case[:, None] + law.moved
             parts.append((shift[kept], mass[kept], other[kept]))
             rest += float(mass[~kept].sum()) + float(totals[before] @ law.left_out)
@@ -185,18 +191,24 @@ class CoupledCentral:
             law = self._coupled(x, x + distance)
             add(np.zeros_like(x), x, x + distance, law)
             add(np.full_like(x, distance), x + distance, x, law.reversed)
-        matched = np.maximum(inner, distance - inner) < size
+        matched = np.maximum(inner, distance - inner) < self._used
         for i in _blocks(inner[matched]):
             add(i, i, distance - i, self._coupled(i, distance - i))
         rest += float(totals[inner[~matched & (inner < size)]].sum())
         rest += float(totals[len(near) :].sum()) + float(totals[len(near) + distance :].sum())
+        if not any(len(p) for _, p, _ in parts):
+            raise Undecided(
+                "the central noise of this fraction of the users is too small beside max_value to "
+                "hide anything: take a smaller central fraction"
+            )
         shift, p, q = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Cases(shift, p, q, np.log(p / q), rest * (1 + self.error))
 
     def _far(self, distance: int) -> int:
         """The first x so rare that D = x and beyond count as infinite losses."""
         beyond = np.cumsum(self._totals[::-1])[::-1]
-        return min(self.pair.size - distance, int(np.count_nonzero(beyond > self.clip * _FAR)))
+        common = int(np.count_nonzero(beyond > self.clip * _FAR))
+        return max(0, min(self._used - distance, common))
 
     def _shifts(self, distance: int) -> IntArray:
         return np.unique(self.cases(distance).shift)

@@ -22,6 +22,8 @@ from accounting.base.deadline import check_time
 from accounting.notary.dropouts.central_pairs import CentralPair, sum_error
 from accounting.notary.factors import Group, Groups, TooFine, plan_runs
 
+_TINY = 1e-290
+"""Smaller masses of a value of D are not resolved."""
 _MOST_RANGES, _MOST_RUNS = 48, 192
 """Most ranges of D on either side of 0, and most runs of w in each: finer blocks gain little."""
 
@@ -68,10 +70,14 @@ class MergedOutcomes:
         return np.array([self.pair.joint(x).sum() for x in range(self.pair.size)])
 
     def _ranges(self, distance: int, step: float) -> Iterator[_Range]:
-        """All values of D, as in ``CoupledCentral``."""
-        size, totals, joint = self.pair.size, self._totals, self.pair.joint
-        near, far = np.arange(size - distance), np.arange(distance, size)
+        """All values of D, as in ``CoupledCentral``, except for those that doubles do not resolve
+        before and after the change: no test rejects there."""
+        totals, joint = self._totals, self.pair.joint
+        size = int(np.count_nonzero(totals > _TINY))
+        near, far = np.arange(max(0, size - distance)), np.arange(distance, max(distance, size))
         for before, after, case in ((near, far, 0), (far, near, distance)):
+            if not len(before):
+                continue
             offset = np.log(totals[before] / totals[after])
             width = max(step / 2, float(np.ptp(offset)) / _MOST_RANGES)
             cell = np.floor(offset / width)

@@ -7,10 +7,15 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from accounting import ExactCentral, ExactNoise, Mechanism, Question, prove
@@ -245,3 +250,70 @@ def test_tables_of_the_fast_evaluators_have_a_limit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(central_offsets, "_LONGEST", 8)
     with pytest.raises(TooLarge, match="smaller max_value"):
         ThinnedBounds(ample(), Question(eps=1.0)).pairs.cases()
+
+
+def large_steps(max_value: int, step: Fraction) -> Mechanism:
+    """Half the users, and so little central noise that most values of D never occur."""
+    noise = ExactNoise(p=Fraction(1, 2), r=Fraction(4))
+    atoms = {(-1, 1): (noise,)}
+    atoms |= {(*[-1] * k, k): (noise,) for k in range(2, max_value + 1)}
+    return Mechanism(max_value, atoms, ExactCentral(step=step)).thinned(Fraction(1, 2))
+
+
+@pytest.mark.parametrize(("max_value", "step"), [(6, 10), (40, 9)])
+def test_hardly_any_central_noise(max_value: int, step: int) -> None:
+    """Was: internal errors, where all outcomes of a change were lost or doubles underflowed."""
+    mechanism = large_steps(max_value, Fraction(step))
+    assert prove(mechanism, Question(eps=1.0), tier="ball").enclosure.upper == 1
+    with pytest.raises(Undecided, match="too small beside max_value"):
+        prove(mechanism, Question(eps=1.0, claim=1e-6), tier="fast")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    share=st.floats(0.05, 0.999),
+    step=st.floats(0.4, 2.0) | st.floats(2.0, 20.0),
+    clip=st.floats(-14, -1).map(lambda x: 10.0**x),
+    distance=st.integers(1, 5),
+)
+def test_differences_are_those_of_the_quantiles(
+    share: float, step: float, clip: float, distance: int
+) -> None:
+    """Against the lengths of all intervals of uniform numbers, one by one, with 40 digits."""
+    with precision(256):
+        pair = CentralPair(arb(share), arb(step), clip / 8, 5)
+        coupled = CoupledCentral(pair, clip)
+    x = np.array([0, 1, pair.size // 3])
+    x = x[x + distance < pair.size]
+    law = coupled._coupled(x, x + distance)
+    with mp.workdps(40):
+        for row, d in enumerate(x.tolist()):
+            ours, theirs = (exact_survival(share, step, y, pair.size) for y in (d, d + distance))
+            found = dict(zip(law.moved.tolist(), law.chance[row].tolist(), strict=True))
+            true = quantile_differences(ours, theirs, mp.mpf(float(law.left_out[row])))
+            for moved in found.keys() | true.keys():
+                assert abs(found.get(moved, 0.0) - true.get(moved, 0)) <= coupled.error
+
+
+def exact_survival(share: float, step: float, x: int, size: int) -> list[mp.mpf]:
+    """P[M >= m | D = x] for m = 0, ..., size, for noises below 2 size."""
+    q, r = mp.exp(-mp.mpf(step)), mp.mpf(share)
+    f = [mp.mpf(1)]
+    for k in range(1, 2 * size):
+        f.append(f[-1] * q * (k - 1 + r) / k)
+    sums = [mp.mpf(0)]
+    for m in range(size - 1, -1, -1):
+        sums.append(sums[-1] + f[m] * f[m + x])
+    return [value / sums[-1] for value in reversed(sums)]
+
+
+def quantile_differences(
+    ours: list[mp.mpf], theirs: list[mp.mpf], cut: mp.mpf
+) -> dict[int, mp.mpf]:
+    """The law of m - m' where both belong to the same uniform number above the cut."""
+    found: dict[int, mp.mpf] = {}
+    for m, k in product(range(len(ours) - 1), range(len(theirs) - 1)):
+        length = min(ours[m], theirs[k]) - max(ours[m + 1], theirs[k + 1], cut)
+        if length > 0:
+            found[m - k] = found.get(m - k, mp.mpf(0)) + length
+    return found
