@@ -160,13 +160,13 @@ class SameChangeRefinement(_Refinement):
         goal.progress(f"0 {where}")
         grid.prepare(pending, goal.deadline)
         # neighbors share their central terms
-        pending = sorted(pending, key=lambda shifted: [c.central for c in shifted.shifts])
+        ordered = sorted(pending, key=lambda shifted: [c.central for c in shifted.shifts])
         found = in_processes(
             lambda shifted: self._upper(grid, shifted),
-            pending,
+            ordered,
             lambda done: goal.progress(f"{done:,} {where}"),
         )
-        for shifted, bound in zip(pending, found, strict=True):
+        for shifted, bound in zip(ordered, found, strict=True):
             upper[shifted.change] = min(upper[shifted.change], bound)
         bounds.upper = max(upper.values())
         pending = sorted(pending, key=lambda shifted: -upper[shifted.change])

@@ -118,6 +118,7 @@ def test_a_hundred_releases_agree_with_the_induction() -> None:
     assert 0.99 * exact.lower <= found.lower <= exact.upper
 
 
+@pytest.mark.slow
 def test_eps_and_delta_are_inverse() -> None:
     month = loss_distribution(FILE, 30).compose(loss_distribution(STRONG, 12))
     eps = month.epsilon(1e-6)
@@ -131,6 +132,7 @@ def test_eps_and_delta_are_inverse() -> None:
     assert [e.lower for _, e in profile] == sorted((e.lower for _, e in profile), reverse=True)
 
 
+@pytest.mark.slow
 def test_thousands_of_releases() -> None:
     found = loss_distribution(FILE, 5000).compose(loss_distribution(STRONG, 5000)).delta(1900.0)
     assert 0 < found.lower <= found.upper < 1
@@ -189,6 +191,7 @@ def test_the_noise_is_that_of_the_honest_users() -> None:
     assert found[0.9].upper <= 1.001 * found[1.0].upper
 
 
+@pytest.mark.slow
 def test_under_zero_out_all_inputs_vanish_or_all_appear() -> None:
     """Against the induction, which has the same two directions; and substitution covers it."""
     mechanism, eps = load(EXAMPLES / "same_change_3_2_1e-6.json").mechanism(), 1.0
@@ -214,7 +217,9 @@ def test_under_zero_out_all_inputs_vanish_or_all_appear() -> None:
     assert both.to_dp_accounting().get_epsilon_for_delta(1e-6) >= bounds.lower
 
 
-@pytest.mark.parametrize("eps", [0.5, 1.0, 1.2, 3.0, 10.0])
+@pytest.mark.parametrize(
+    "eps", [0.5, 1.0, 1.2, *(pytest.param(eps, marks=pytest.mark.slow) for eps in (3.0, 10.0))]
+)
 def test_a_direction_without_large_losses_adds_nothing(eps: float) -> None:
     """Where an input vanishes, hardly any loss exceeds 1: delta is that of one that appears."""
     noise = ExactNoise(p=Fraction(24, 25), r=Fraction(12))
@@ -240,7 +245,9 @@ def test_a_search_for_eps_ends_where_the_bounds_near_it_are_weak(times: int) -> 
 # --- with dp_accounting
 
 
-@pytest.mark.parametrize("file", [FILE, STRONG], ids=["eps 1", "eps 0.25"])
+@pytest.mark.parametrize(
+    "file", [FILE, pytest.param(STRONG, marks=pytest.mark.slow)], ids=["eps 1", "eps 0.25"]
+)
 def test_exported_distributions_are_above_ours_and_close(file: ParameterFile) -> None:
     ours = loss_distribution(file)
     exported = ours.to_dp_accounting()

@@ -168,6 +168,7 @@ def test_many_releases_cost_little_more_than_the_same_change(
     assert same.enclosure.lower <= proof.enclosure.upper
 
 
+@pytest.mark.slow
 def test_both_proofs_agree_on_ten_thousand_releases() -> None:
     mechanism = load(SHIPPED / "5-1-1e-06-0.9.json").mechanism()
     found = [

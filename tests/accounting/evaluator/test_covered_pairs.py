@@ -156,6 +156,7 @@ def attack(seed: int, *, files: int, largest: int, points: int, most: int) -> in
     return pruned
 
 
+@pytest.mark.slow
 def test_no_covered_pair_exceeds_its_cover() -> None:
     assert attack(1, files=25, largest=4, points=2, most=20) > 60
 

@@ -32,7 +32,9 @@ from paramsearch.certification.audit import audit, mechanism_of
 CHUNK = 100
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 20))]
+)
 def test_verdicts_are_right(seed: int) -> None:
     """2,000 random configurations in all, two claims each, some within a millionth of the truth."""
     rng = random.Random(seed)

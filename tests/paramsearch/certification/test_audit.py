@@ -338,6 +338,7 @@ def mutated(text: str, rng: random.Random) -> str:
     return "".join(out)
 
 
+@pytest.mark.slow
 def test_ten_thousand_mutations_of_a_certified_file(tmp_path: Path) -> None:
     """A changed file is refused; one that still loads says exactly what the original says."""
     rng = random.Random(5)
@@ -352,6 +353,7 @@ def test_ten_thousand_mutations_of_a_certified_file(tmp_path: Path) -> None:
             assert json.loads(dumps(found)) == meaning
 
 
+@pytest.mark.slow
 def test_mutations_of_a_bare_configuration(tmp_path: Path) -> None:
     """No hash protects it: whatever is certified must hold by the other proof as well."""
     rng = random.Random(6)

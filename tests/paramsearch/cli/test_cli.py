@@ -146,6 +146,7 @@ def test_the_profile_of_a_file_decides_its_claim(
         assert (json.loads(done.stdout)["verdict"], done.returncode) == (verdict, code)
 
 
+@pytest.mark.slow
 def test_the_profile_agrees_with_the_audit(certified: Path) -> None:
     """Two proofs of the same numbers: their bounds meet, also for a fraction of the users."""
     for options in ((), ("--honest", "0.95"), ("--releases", "2", "--eps", "2")):
@@ -156,6 +157,7 @@ def test_the_profile_agrees_with_the_audit(certified: Path) -> None:
         assert fast["honest"] == ball["honest"]
 
 
+@pytest.mark.slow
 def test_the_profile_of_a_file_has_its_releases_and_its_fraction(tmp_path: Path) -> None:
     path = tmp_path / "several.json"
     made = run(

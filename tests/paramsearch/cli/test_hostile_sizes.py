@@ -74,6 +74,7 @@ def test_a_tiny_eps_beside_a_large_central_one(tmp_path: Path, family: list[list
     assert verdict(path, "--budget", "5")[0] == 1
 
 
+@pytest.mark.slow
 def test_a_family_with_millions_of_pairs_keeps_its_budget(tmp_path: Path) -> None:
     atoms = [{"atom": list(atom), **NOISE} for atom in halves(2000).atoms]
     path = written(tmp_path, max_value=2000, eps_central=0.9, delta=1e-6, atoms=atoms)
@@ -141,7 +142,9 @@ def test_merged_copies_are_the_same_noise() -> None:
     assert prove(once, Question(eps=1.0)) == prove(often, Question(eps=1.0))
 
 
-@pytest.mark.parametrize("eps", ["1e30", str(2**63), "1e7"])
+@pytest.mark.parametrize(
+    "eps", ["1e30", *(pytest.param(eps, marks=pytest.mark.slow) for eps in (str(2**63), "1e7"))]
+)
 def test_an_enormous_eps(tmp_path: Path, eps: str) -> None:
     path = written(tmp_path)
     for tier in ("fast", "mixed", "ball"):

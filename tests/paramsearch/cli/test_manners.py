@@ -106,6 +106,7 @@ def test_help_for_a_reader_that_leaves_is_no_violation() -> None:
     assert subprocess.run(piped, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "code"),
     [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)],

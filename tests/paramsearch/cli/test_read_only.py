@@ -83,6 +83,7 @@ def test_code_is_kept_in_a_folder_of_ones_own(installed: Path, tmp_path: Path) -
     assert list(folder.rglob("*.nbi"))
 
 
+@pytest.mark.slow
 def test_a_folder_of_somebody_else_is_not_used(installed: Path, tmp_path: Path) -> None:
     """What is kept there is run: a folder that others can write to would be their way in."""
     temporary = tmp_path / "tmp"

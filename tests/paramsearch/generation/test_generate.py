@@ -33,6 +33,13 @@ from paramsearch.search.target import Target
 PROBLEM = ("--n", "1000", "--eps", "1", "--delta", "1e-6")
 
 
+def problem(*changed: str) -> tuple[str, ...]:
+    """The options of the problem, with these in the place of their own or added."""
+    options = dict(zip(PROBLEM[::2], PROBLEM[1::2], strict=True))
+    options |= dict(zip(changed[::2], changed[1::2], strict=True))
+    return tuple(word for option in options.items() for word in option)
+
+
 def test_a_generated_file_is_certified_and_audited(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     done = run("generate", *PROBLEM, "--max-value", "3", "--tries", "4", "-o", str(path))
@@ -68,7 +75,8 @@ def test_resume_does_not_get_worse(tmp_path: Path) -> None:
     done = run(*arguments, "--resume")
     assert done.returncode == 0, done.stderr
     assert load(path).cost.noise_messages <= first * 1.0005
-    other = run(*arguments, "--resume", "--eps", "2")
+    changed = problem("--eps", "2", "--max-value", "4", "--tries", "2", "-o", str(path))
+    other = run("generate", *changed, "--resume")
     assert other.returncode == 2
     assert "has eps = 1.0, not 2.0" in other.stderr
     missing = run(*arguments[:-1], str(tmp_path / "none.json"), "--resume")
@@ -92,7 +100,7 @@ def test_resume_believes_nothing(tmp_path: Path) -> None:
         assert audit(load(path)).verdict == "certified"
 
 
-@pytest.mark.parametrize("method", ["theorem", "dominance"])
+@pytest.mark.parametrize("method", [pytest.param("theorem", marks=pytest.mark.slow), "dominance"])
 def test_the_papers_methods_give_certified_files(method: str) -> None:
     made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=3, method=method))
     certificate = made.file.certificate
@@ -152,7 +160,7 @@ def test_a_tiny_budget_still_gives_a_certified_file(tmp_path: Path) -> None:
 )
 def test_bad_requests(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
-    done = run("generate", *PROBLEM, *arguments, "-o", str(path))
+    done = run("generate", *problem(*arguments), "-o", str(path))
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -265,6 +273,7 @@ def test_an_error_in_units_of_the_central_one(ratio: float) -> None:
     assert found.error.rmse_over_central >= 0.7 * ratio  # not far below what is allowed
 
 
+@pytest.mark.slow
 def test_several_releases_are_compared_with_the_central_mechanism_for_as_many() -> None:
     request = Request(n=1000, eps=1.0, delta=1e-6, max_value=1, releases=10, tries=1)
     file = generate(request).file
@@ -285,6 +294,7 @@ def test_a_large_error_of_bits(more: dict[str, Any]) -> None:
     assert made.file.cost.noise_messages < usual.file.cost.noise_messages
 
 
+@pytest.mark.slow
 def test_a_front_of_errors(tmp_path: Path) -> None:
     front = tmp_path / "front"
     points = ("--max-error-ratio", "1.5", "--fraction", "0.9", "--max-error-ratio", "3")

@@ -36,7 +36,9 @@ def test_ranges_that_are_none(low: float, high: float) -> None:
         RealTarget.of(request(100), zeta=0.25, max_rmse=None, low=low, high=high)
 
 
-@pytest.mark.parametrize(("n", "zeta"), [(1000, 0.25), (10_000, 0.5)])
+@pytest.mark.parametrize(
+    ("n", "zeta"), [(1000, 0.25), pytest.param(10_000, 0.5, marks=pytest.mark.slow)]
+)
 def test_the_prediction_agrees_with_the_file(n: int, zeta: float) -> None:
     goal = RealTarget.of(request(n), zeta=zeta, max_rmse=None)
     choice = goal.choose()

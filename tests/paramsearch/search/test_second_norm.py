@@ -253,6 +253,7 @@ def test_concentration_is_that_of_the_losses_of_the_atoms(
     assert abs(total / entry.concentration - 1) < 1e-9
 
 
+@pytest.mark.slow
 def test_large_problems_take_shapes_of_smaller_ones() -> None:
     found = screening(150, 0.8).run([], 2, until=1.0)[0]
     usual = screening(150, 0.8).solve(draft(150, 0.8))

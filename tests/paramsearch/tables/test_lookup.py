@@ -265,6 +265,7 @@ def test_the_command(place: Path, tmp_path: Path) -> None:
     assert own.returncode == 0, own.stderr
 
 
+@pytest.mark.slow
 def test_the_audit_of_a_table(place: Path, tmp_path: Path) -> None:
     done = run("audit-table", place, "--sample", 4, "--json")
     assert done.returncode == 0, done.stderr
@@ -342,9 +343,9 @@ def test_the_shipped_table_is_monotone() -> None:
 
 
 def test_a_sample_of_the_shipped_table_is_proved_anew() -> None:
-    done = run("audit-table", "--sample", 16, "--seed", 7, "--json")
+    done = run("audit-table", "--sample", 6, "--seed", 7, "--json")
     assert done.returncode == 0, done.stdout
-    assert json.loads(done.stdout)["verdicts"] == {"certified": 16}
+    assert json.loads(done.stdout)["verdicts"] == {"certified": 6}
 
 
 @pytest.mark.parametrize("public", [Table, Query, Found])
