@@ -142,6 +142,7 @@ def test_thousands_of_releases() -> None:
 noise = st.tuples(st.floats(0.5, 4.0), st.floats(0.2, 0.7), st.floats(0.6, 2.0))
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(noise, noise, st.integers(1, 3), st.floats(0.0, 3.0), st.floats(0.01, 1.0))
 def test_composing_is_commutative_and_monotone(

@@ -151,7 +151,7 @@ def test_the_shipped_file_does_not_hold_for_two_releases_at_the_double_eps() -> 
     assert same.verdict == "certified"
 
 
-@pytest.mark.parametrize("tier", ["ball", "fast"])
+@pytest.mark.parametrize("tier", [pytest.param("ball", marks=pytest.mark.slow), "fast"])
 @pytest.mark.parametrize(
     ("name", "releases", "eps", "delta"),
     [("5-1-1e-06-0.9", 30, 22.7, 6e-5), ("5-0.25-1e-06-0.9", 100, 9.35, 2e-4)],
@@ -312,6 +312,7 @@ def test_commands_say_what_is_covered() -> None:
         assert words in shown.stdout
 
 
+@pytest.mark.slow
 def test_the_report_says_what_is_covered(tmp_path: Path) -> None:
     file = load(EXAMPLES / "same_change_3_2_1e-6.json")
     pages = {}

@@ -93,7 +93,9 @@ def test_undecided_at_the_truth(certified: Path) -> None:
     assert done.returncode == 3
 
 
-@pytest.mark.parametrize("tier", ["ball", "mixed", "fast"])
+@pytest.mark.parametrize(
+    "tier", ["fast", *(pytest.param(t, marks=pytest.mark.slow) for t in ("ball", "mixed"))]
+)
 def test_tiers_releases_and_other_points(certified: Path, tier: str) -> None:
     answers = {}
     for options in (("--eps", "1.2"), ("--releases", "2", "--eps", "2.2"), ("--eps", "0.9")):

@@ -68,6 +68,7 @@ def test_audits(zero_out: Path, substitution: Path, tmp_path: Path) -> None:
     assert answer("audit", substitution, "--adjacency", "zero-out")["adjacency"] == "zero-out"
 
 
+@pytest.mark.slow
 def test_profiles_and_certificates(zero_out: Path, tmp_path: Path) -> None:
     found = run("profile", zero_out, "--gap", 1e-4)
     assert WORDS in found.stdout

@@ -7,9 +7,9 @@ from pathlib import Path
 from fuzz import fuzz
 
 
-def test_a_few_hundred_cases(tmp_path: Path) -> None:
-    tally = fuzz(300, 20_210_718, tmp_path / "failures")
+def test_many_cases(tmp_path: Path) -> None:
+    tally = fuzz(150, 20_210_718, tmp_path / "failures")
     assert not tally.failures, [(f.index, f.what, f.said[-300:]) for f in tally.failures]
-    assert tally.outcomes.total() == 300
+    assert tally.outcomes.total() == 150
     ends = {end for _, _, end in tally.outcomes}
     assert {"0", "1", "2", "3"} <= ends, "the cases are too much alike"

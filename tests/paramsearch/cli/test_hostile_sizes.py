@@ -55,6 +55,7 @@ def test_more_values_than_memory(tmp_path: Path) -> None:
     assert "max_value" in refused(limited("certify", path, "-o", tmp_path / "out.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("r", "p"), [(1e-9, 1e-9), (0.1, 1e-20), (0.5, 1e-200), (3.0, 1e-30)])
 def test_losses_far_apart(tmp_path: Path, r: float, p: float) -> None:
     """Next to no noise: a grid as fine as its spread would have hundreds of millions of cells."""
@@ -86,6 +87,7 @@ def test_a_family_with_millions_of_pairs_keeps_its_budget(tmp_path: Path) -> Non
     assert "--tier fast" in found["reason"]
 
 
+@pytest.mark.slow
 def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     """Each value is defined by all smaller ones."""
     chain = [[-1, -1, 2], [-2, 2]]
@@ -112,6 +114,7 @@ def test_a_kernel_that_takes_long_ends_with_the_budget(tmp_path: Path) -> None:
     assert found["reason"].startswith("the budget was used up before every pair had a bound; ")
 
 
+@pytest.mark.slow
 def test_copies_of_an_atom_are_one(tmp_path: Path) -> None:
     atoms = [{"atom": atom, "r": 0.001, "p": 0.5} for atom in ([-1, 1], [-1, -1, 2])] * 20_000
     data = {**SMALL, "max_value": 2, "delta": 0.9, "atoms": atoms}

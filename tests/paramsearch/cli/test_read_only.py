@@ -69,6 +69,7 @@ def _run(installed: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_code_is_kept_in_a_folder_of_ones_own(installed: Path, tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()

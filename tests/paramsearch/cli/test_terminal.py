@@ -29,9 +29,12 @@ def words(text: str) -> list[str]:
     "arguments",
     [
         ("audit", EXAMPLE, "--delta", "1e-7"),
-        ("profile", EXAMPLE),
-        ("compare", *PROBLEM, "5"),
-        ("compare", *PROBLEM, "1", "--dimension", "9", "--releases", "2", "--tries", "1"),
+        pytest.param(("profile", EXAMPLE), marks=pytest.mark.slow),
+        pytest.param(("compare", *PROBLEM, "5"), marks=pytest.mark.slow),
+        pytest.param(
+            ("compare", *PROBLEM, "1", "--dimension", "9", "--releases", "2", "--tries", "1"),
+            marks=pytest.mark.slow,
+        ),
         ("pareto", *PROBLEM, "2", "--fraction", "0.9", "--tries", "1"),
         ("lookup", *PROBLEM, "9"),
         ("simulate", Path(*SHIPPED), "--users", "1000000"),

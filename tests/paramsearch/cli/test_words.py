@@ -222,6 +222,7 @@ def test_an_eps_that_was_searched_for() -> None:
     assert "instead" not in person
 
 
+@pytest.mark.slow
 def test_a_certificate_is_confirmed_by_a_finer_proof_where_the_first_one_is_wider() -> None:
     file = certify(uncertified(stated(eps=4.0, delta=0.1), releases=5))
     assert file.certificate is not None

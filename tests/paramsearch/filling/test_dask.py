@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
 from filled import contents, grid_file
 from program import command, run
 
@@ -70,6 +71,7 @@ def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.P
         )
 
 
+@pytest.mark.slow
 def test_four_workers_give_the_files_of_the_local_run(table: Path, tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster", 4) as (address, _):
         done = run(
@@ -80,6 +82,7 @@ def test_four_workers_give_the_files_of_the_local_run(table: Path, tmp_path: Pat
     assert contents(tmp_path / "t") == contents(table)
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_in_the_middle_of_its_task(table: Path, tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster", 2) as (address, workers):
         running = subprocess.Popen(

@@ -156,6 +156,7 @@ def test_a_search_that_is_told_to_stop_says_so() -> None:
     assert made.file.certificate is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_command_is_interrupted(tmp_path: Path, times: int) -> None:
     text = SMALL.replace("[1, 2]", "[12]").replace("tries = 2", "tries = 500")

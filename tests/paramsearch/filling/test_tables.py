@@ -137,6 +137,7 @@ objective = ["bits", "messages"]
 """
 
 
+@pytest.mark.slow
 def test_a_table_has_files_for_both_objectives(tmp_path: Path) -> None:
     """But for problems whose file with the fewest messages has the shortest ones as well."""
     with folder_of(tmp_path / "t", BOTH) as folder:

@@ -83,6 +83,7 @@ def test_resume_does_not_get_worse(tmp_path: Path) -> None:
     assert missing.returncode == 2
 
 
+@pytest.mark.slow
 def test_resume_believes_nothing(tmp_path: Path) -> None:
     """A cheaper file without a proof, and one with more error, do not survive."""
     good = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1)).file
@@ -218,6 +219,7 @@ def test_the_front_is_a_front(tmp_path: Path) -> None:
         assert load(tmp_path / f"2-1-1e-06-central-{share}.json").certificate is not None
 
 
+@pytest.mark.slow
 def test_real_values(tmp_path: Path) -> None:
     path = tmp_path / "real.json"
     done = run(

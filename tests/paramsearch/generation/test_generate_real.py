@@ -32,6 +32,7 @@ def test_a_budget_that_is_far_too_small_is_refused_at_once() -> None:
     assert json.loads(done.stdout)["error"]["exit_code"] == 3
 
 
+@pytest.mark.slow
 def test_the_error_is_in_the_units_of_the_values(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     arguments = (
