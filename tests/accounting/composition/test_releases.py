@@ -279,6 +279,7 @@ def test_the_same_change_of_one_release_is_refused() -> None:
         assert "--same-change" in str(failed.exception)
 
 
+@pytest.mark.slow
 def test_generated_files_cover_any_sequence() -> None:
     made = generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=2, releases=2, tries=2)).file
     assert made.format == "correlated-noise-parameters/3"

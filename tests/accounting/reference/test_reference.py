@@ -85,6 +85,7 @@ def vector_complaints() -> Iterator[str]:
                 yield f"{delta} is not in {found}"
 
 
+@pytest.mark.slow
 def test_vectors_that_were_made_elsewhere() -> None:
     assert list(vector_complaints()) == []
 

@@ -100,6 +100,7 @@ def test_a_file_of_the_other_adjacency_is_not_resumed(zero_out: Path) -> None:
     assert zero_out.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_both_side_by_side() -> None:
     both = ("--adjacency", "substitution", "--adjacency", "zero-out")
     found = run("compare", *HISTOGRAM, "--max-value", 1, *both).stdout.splitlines()

@@ -122,6 +122,7 @@ def test_the_shipped_table_has_none() -> None:
     assert "--noise burst -o FILE" in found.stderr
 
 
+@pytest.mark.slow
 def test_a_table_of_both_laws(table: Path, tmp_path: Path) -> None:
     names = sorted(path.name for path in (table / "files").iterdir())
     assert names == ["1-1-1e-06-0.9-burst.json", "1-1-1e-06-0.9.json"]

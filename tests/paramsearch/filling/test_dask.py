@@ -105,6 +105,7 @@ def test_a_worker_is_killed_in_the_middle_of_its_task(table: Path, tmp_path: Pat
     assert contents(tmp_path / "t") == contents(table)
 
 
+@pytest.mark.slow
 def test_the_scheduler_goes_away(tmp_path: Path) -> None:
     """What is finished stays, and the answer is that the rest is undecided."""
     with ExitStack() as stack:

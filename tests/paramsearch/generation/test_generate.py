@@ -57,6 +57,7 @@ def test_a_generated_file_is_certified_and_audited(tmp_path: Path) -> None:
     assert truth.lower <= file.certificate.delta_upper
 
 
+@pytest.mark.slow
 def test_json_is_the_file_itself_and_a_seed_fixes_it(tmp_path: Path) -> None:
     arguments = ("generate", *PROBLEM, "--max-value", "4", "--tries", "5", "--seed", "7", "--json")
     first, second = run(*arguments), run(*arguments)
@@ -168,6 +169,7 @@ def test_bad_requests(arguments: tuple[str, ...], message: str, tmp_path: Path) 
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_the_best_so_far(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     command = ("generate", *PROBLEM, "--max-value", "10", "--tries", "100000", "-o", str(path))
@@ -187,6 +189,7 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path: Path) -> None:
         assert audit(load(path)).verdict == "certified"
 
 
+@pytest.mark.slow
 def test_rescaled_files_have_the_same_noise(tmp_path: Path) -> None:
     path, other = tmp_path / "file.json", tmp_path / "other.json"
     assert run("generate", *PROBLEM, "--max-value", "2", "-o", str(path)).returncode == 0
@@ -200,6 +203,7 @@ def test_rescaled_files_have_the_same_noise(tmp_path: Path) -> None:
     assert run("rescale", str(path), "--n", "0", "-o", str(other)).returncode == 2
 
 
+@pytest.mark.slow
 def test_the_front_is_a_front(tmp_path: Path) -> None:
     plot = tmp_path / "front.svg"
     done = run(

@@ -68,6 +68,7 @@ def test_the_error_is_in_the_units_of_the_values(tmp_path: Path) -> None:
     assert "give the error it was made with" in other.stderr
 
 
+@pytest.mark.slow
 def test_several_releases_have_the_central_mechanism_of_as_many() -> None:
     request = RealRequest(n=50, eps=1.0, delta=1e-6, max_error_ratio=1.6, releases=2, tries=1)
     made = generate_real(request)

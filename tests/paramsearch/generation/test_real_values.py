@@ -36,6 +36,7 @@ def test_ranges_that_are_none(low: float, high: float) -> None:
         RealTarget.of(request(100), zeta=0.25, max_rmse=None, low=low, high=high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "zeta"), [(1000, 0.25), pytest.param(10_000, 0.5, marks=pytest.mark.slow)]
 )

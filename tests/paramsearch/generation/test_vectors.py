@@ -292,6 +292,7 @@ def test_generated_for_less_than_by_halving_eps(top: int) -> None:
     assert made.file.cost.noise_messages < 0.75 * 50 * usual.cost.noise_messages
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     problem = ("--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "1")

@@ -61,6 +61,7 @@ def test_files_for_substitution_keep_their_bytes(path: Any) -> None:
     assert file.format == "correlated-noise-parameters/1"
 
 
+@pytest.mark.slow
 def test_files_for_zero_out_have_a_format_of_their_own() -> None:
     made = [histogram(), sequences(same_change=False), sequences(same_change=True)]
     validator = jsonschema.Draft202012Validator(schema())
