@@ -159,6 +159,9 @@ def _generate(
     try:
         start = None if resume is None else _start(resume, target)
         drafts = [] if draft is None else [draft]
+        if start is not None and resume is not None and resume.noise != request.noise:
+            # noise of another law is no good beginning, and may lead to noise without bound
+            drafts, start = [*drafts, start.draft], None
         if refine_only and start is not None:
             best = search.refine(start)
         else:

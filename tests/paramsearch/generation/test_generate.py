@@ -351,3 +351,12 @@ def test_the_paper_beside_real_values_is_its_theorem() -> None:
     messages += 2 / math.expm1(own.step)
     assert abs(paper.messages / (1 + messages / 10_000) - 1) < 1e-9
     assert paper.bits == 8 * paper.messages  # 200 values and signs
+
+
+@pytest.mark.slow
+def test_bursts_do_not_begin_with_the_noise_of_a_negative_binomial() -> None:
+    """Was: the noise of the shipped file led to noise beyond every table."""
+    request = Request(
+        n=10**6, eps=1.0, delta=1e-6, max_value=50, noise="burst", tries=1, tier="fast"
+    )
+    assert generate(request).file.cost.noise_messages < 51_500
