@@ -10,6 +10,7 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+WordArray: TypeAlias = npt.NDArray[np.uint64]
 UNIT_ROUNDOFF = 2.0**-53
 """Largest relative error of one rounding to a double."""
 

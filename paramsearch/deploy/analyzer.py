@@ -154,7 +154,7 @@ class Analyzer(Summarized):
     >>> analyzer = Analyzer(file)
     >>> analyzer.add(randomizer.batch([2] * file.problem.n).symbols)
     >>> analyzer.result().value.tolist()  # the true sum is 2,000,000
-    [2000006.0]
+    [1999997.0]
     """
 
     def __init__(

@@ -1,16 +1,9 @@
-"""The local randomizers: one user's value becomes the user's messages.
-
-The noise of a file is compound Poisson over its n users.  The number of a user's events is one
-Poisson draw; each event is one of the atoms (or +1 or -1, the central noise) with probability
-proportional to its rate, and has as many copies as the atom's law says: a logarithmic number, or a
-burst.  A user without events costs one draw.  Nothing is approximate: the law of every message is
-the one that the file's rationals define.
-"""
+"""The local randomizers: one user's value becomes the user's messages."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +15,6 @@ from accounting.base.arrays import IntArray
 from accounting.base.enclosure import Summarized, exactly
 from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.validation import instance, real, whole
-from accounting.model.family import Atom
 from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.codec import Codec, Message
 from paramsearch.deploy.exact_events import (
@@ -30,68 +22,16 @@ from paramsearch.deploy.exact_events import (
     bernoulli,
     random_order,
     shuffle,
-    uniform,
+    uniform_many,
 )
-from paramsearch.deploy.noise_events import MOST_MESSAGES, check_event_sizes, noise_terms
+from paramsearch.deploy.noise_events import MOST_MESSAGES, check_event_sizes
+from paramsearch.deploy.noise_sampler import Noise, NoiseEvent
 from paramsearch.deploy.participation import check_enough, too_few_users
-from paramsearch.deploy.samplers import Burst, Choice, Logarithmic, Poisson
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
 Value = int | tuple[int, int]
 """An integer; for vectors a coordinate and the integer there, or 0 for the zero vector."""
-
-
-@dataclass(frozen=True)
-class NoiseEvent:
-    """All messages of an atom, each sent ``copies`` times, in one coordinate."""
-
-    coordinate: int
-    atom: Atom
-    copies: int
-
-
-class Noise:
-    """A sampler of the noise of one user, or of several users together.
-
-    The events of an atom form a Poisson process.  Those of all atoms together are a Poisson process
-    with the sum of the rates, in which every event belongs to an atom with probability proportional
-    to its rate, independently of all others (superposition): this is the same joint law.  So a user
-    costs one draw, and an event as many more as the logarithm of the number of atoms.
-    """
-
-    def __init__(self, file: ParameterFile) -> None:
-        self.users, self.dimension = file.problem.n, file.dimension
-        terms = noise_terms(file)
-        rates = [term.rate for term in terms]
-        self.rate = sum(rates, Fraction(0)) * file.dimension
-        """Expected number of events of all users."""
-        self._atoms = [term.atom for term in terms]
-        self._which = Choice(rates)
-        laws = {
-            (p, m): Burst(p, m) if m else Logarithmic(p)
-            for p, m in dict.fromkeys((term.p, term.m) for term in terms)
-        }
-        self._copies = [laws[term.p, term.m] for term in terms]
-        self._counts = {1: Poisson(self.rate / self.users)}
-
-    def events(self, source: BitSource, users: int = 1) -> Iterator[NoiseEvent]:
-        """The events of this number of users."""
-        count = self._counts.get(users)
-        if count is None:
-            count = Poisson(self.rate * Fraction(users, self.users))
-            self._counts = {1: self._counts[1], users: count}
-        for _ in range(count.draw(source)):
-            which = self._which.draw(source)
-            coordinate = uniform(source, self.dimension) if self.dimension > 1 else 0
-            copies = self._copies[which].draw(source)
-            atom = self._atoms[which]
-            if copies * len(atom) > MOST_MESSAGES:
-                raise TooLarge(
-                    f"one noise event has more than {MOST_MESSAGES:,} messages: the p of atom "
-                    f"{list(atom)!s:.60} is too close to 1"
-                )
-            yield NoiseEvent(coordinate, atom, copies)
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +91,7 @@ class Randomizer(Summarized):
     >>> randomizer(3)  # no noise: most users send their value only
     [4]
     >>> len(randomizer.batch([3] * 1_000_000).symbols)
-    1004649
+    1006347
     """
 
     def __init__(
@@ -262,10 +202,12 @@ class Randomizer(Summarized):
         check_enough(too_few_users(self.file, len(own)), allowed=allow_few)
         sending = np.flatnonzero(own >= 0)
         symbols, users = [own[sending]], [sending]
-        for event in self.noise.events(self.source, len(own)):
-            new = np.tile(np.array(self._symbols(event), np.int64), event.copies)
-            symbols.append(new)
-            users.append(np.full(len(new), uniform(self.source, len(own)), np.int64))
+        for events in self.noise.events_of(self.source, len(own)):
+            senders = uniform_many(self.source, np.full(len(events.copies), len(own)))
+            first = [self.codec.symbol((0, value)) for value in events.atom]
+            offsets = np.repeat(events.coordinates * len(self.codec.alphabet), events.copies)
+            symbols.append(np.add.outer(offsets, np.array(first)).ravel())
+            users.append(np.repeat(senders, events.copies * len(first)))
         order = random_order(self.source, sum(map(len, symbols)))
         return Batch(np.concatenate(symbols)[order], np.concatenate(users)[order])
 

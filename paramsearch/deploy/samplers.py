@@ -13,6 +13,9 @@ digits from M on form another geometric number, with p^(2^M), so that k - 2^M is
 truncation.  Finally k is accepted with probability 2^j / k.
 
 A burst has 1 + G_1 + ... + G_m copies, the G_i independent geometric numbers.
+
+``draw`` reads bit by bit, as the specification of clients says.  The methods for many draws at once
+have the same laws, but read other bits.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from accounting.base.arrays import IntArray
 from accounting.base.balls import ball
 from accounting.base.deadline import check_time
 from accounting.base.errors import TooLarge
@@ -32,6 +38,8 @@ from paramsearch.deploy.exact_events import (
     Probability,
     RationalProbability,
     bernoulli,
+    bernoulli_many,
+    uniform_many,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +53,10 @@ _CLOCK_MASK = (1 << 12) - 1
 """The deadline is checked at every piece whose number has none of these bits."""
 _LONGEST_EXACT = 1 << 14
 """Longest denominator of p^(2^M), in bits, up to which fractions are used."""
+_AT_ONCE = 1 << 16
+"""Largest number of events that are drawn at once."""
+_MOST_DIGITS = 32
+"""Largest M of numbers that are drawn at once, as integers of 64 bits."""
 
 
 class Poisson:
@@ -79,6 +91,15 @@ class Poisson:
             while bernoulli(source, self._hazard(k)):
                 k += 1
             total += k
+        return total
+
+    def draw_at_once(self, source: BitSource) -> int:
+        """A draw with all pieces together."""
+        total, k, going = 0, 0, self.pieces if self.rate else 0
+        while going:
+            going = _count_events(source, self._hazard(k), going)
+            total += going
+            k += 1
         return total
 
     def _hazard(self, k: int) -> Probability:
@@ -122,6 +143,29 @@ class Geometric:
             k += 1 << self.last
         return k
 
+    def draw_many(self, source: BitSource, count: int) -> IntArray:
+        """So many independent draws."""
+        k = np.zeros(count, np.int64)
+        self.add_digits(source, k, np.full(count, self.last))
+        return k
+
+    def add_digits(self, source: BitSource, k: IntArray, digits: IntArray) -> None:
+        """Add to every k a draw conditioned to be less than 2^digits, or an unconditioned one where
+        ``digits`` is ``last``.
+
+        Raises:
+            TooLarge: If p is so close to 1 that draws may exceed integers of 64 bits.
+        """
+        if self.last > _MOST_DIGITS:
+            raise TooLarge(f"1 - p = {float(1 - self.p):.3g} is too small to draw many at once")
+        for i in range(self.last):
+            chosen = np.flatnonzero(digits > i)
+            k[chosen] += bernoulli_many(source, self._digits[i], len(chosen)).astype(np.int64) << i
+        going = np.flatnonzero(digits == self.last)
+        while len(going):
+            going = going[bernoulli_many(source, self._again, len(going))]
+            k[going] += 1 << self.last
+
     def truncated(self, source: BitSource, digits: int) -> int:
         """A draw conditioned to be less than 2^digits, where ``digits`` is at most ``last``."""
         return sum(1 << i for i in range(digits) if bernoulli(source, self._digits[i]))
@@ -161,6 +205,22 @@ class Logarithmic:
             if k == 1 << block or bernoulli(source, RationalProbability(Fraction(1 << block, k))):
                 return k
 
+    def draw_many(self, source: BitSource, count: int) -> IntArray:
+        """So many independent draws."""
+        found = np.zeros(count, np.int64)
+        left = np.arange(count)
+        while len(left):
+            block, going = np.zeros(len(left), np.int64), np.arange(len(left))
+            for stop in self._stops:
+                going = going[~bernoulli_many(source, stop, len(going))]
+                block[going] += 1
+            k = np.left_shift(1, block)
+            self._geometric.add_digits(source, k, block)
+            taken = uniform_many(source, k) < np.left_shift(1, block)
+            found[left[taken]] = k[taken]
+            left = left[~taken]
+        return found
+
     def _weight(self, block: int) -> Number:
         """The total weight of a block, times 1 - p."""
         mass = self._geometric.power(block)
@@ -182,6 +242,11 @@ class Burst:
 
     def draw(self, source: BitSource) -> int:
         return 1 + sum(self._geometric.draw(source) for _ in range(self.m))
+
+    def draw_many(self, source: BitSource, count: int) -> IntArray:
+        """So many independent draws."""
+        parts = self._geometric.draw_many(source, self.m * count)
+        return np.asarray(1 + parts.reshape(self.m, count).sum(axis=0))
 
 
 class Choice:
@@ -205,6 +270,30 @@ class Choice:
                 begin = middle
         return begin
 
+    def counts(self, source: BitSource, draws: int) -> IntArray:
+        """How often each index is drawn in so many independent draws."""
+        found = np.zeros(len(self._sums) - 1, np.int64)
+        waiting = [(0, len(found), draws)]
+        while waiting:
+            begin, end, number = waiting.pop()
+            if end - begin == 1 or not number:
+                found[begin] += number
+                continue
+            middle = (begin + end) // 2
+            left = _count_events(source, self._left(begin, middle, end), number)
+            waiting += [(begin, middle, left), (middle, end, number - left)]
+        return found
+
     def _left_share(self, begin: int, middle: int, end: int) -> RationalProbability:
         left, whole = (self._sums[to] - self._sums[begin] for to in (middle, end))
         return RationalProbability(Fraction(left, whole))
+
+
+def _count_events(source: BitSource, probability: Probability, count: int) -> int:
+    """How many of so many independent events happen."""
+    happened = 0
+    for begin in range(0, count, _AT_ONCE):
+        check_time()
+        some = bernoulli_many(source, probability, min(_AT_ONCE, count - begin))
+        happened += int(np.count_nonzero(some))
+    return happened

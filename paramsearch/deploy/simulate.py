@@ -26,8 +26,9 @@ from paramsearch.deploy.analyzer import Analyzer
 from paramsearch.deploy.bits import SeededBits
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.noise_events import noise_terms
+from paramsearch.deploy.noise_sampler import Noise
 from paramsearch.deploy.participation import check_enough, share_of, too_few_users
-from paramsearch.deploy.randomizer import Noise, Randomizer
+from paramsearch.deploy.randomizer import Randomizer
 from paramsearch.parameters.parameter_file import ParameterFile
 
 SamplingPath = Literal["users", "aggregate"]
@@ -236,9 +237,10 @@ def _aggregate(simulation: Simulation, number: int, noise: Noise) -> Run:
     errors = np.zeros(dimension)
     messages = sending
     source = SeededBits(f"{simulation.seed}/{number}")
-    for event in noise.events(source, simulation.noisy_users):
-        messages += len(event.atom) * event.copies
-        errors[event.coordinate] += sum(event.atom) * event.copies
+    for events in noise.events_of(source, simulation.noisy_users):
+        messages += len(events.atom) * int(events.copies.sum())
+        sums = np.bincount(events.coordinates, events.copies, dimension)
+        errors += sum(events.atom) * sums
     return Run(messages, errors)
 
 

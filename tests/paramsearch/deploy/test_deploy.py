@@ -24,7 +24,7 @@ from paramsearch import certify, load, save, uncertified
 from paramsearch.deploy import (
     SeededBits,
 )
-from paramsearch.deploy.randomizer import Noise
+from paramsearch.deploy.noise_sampler import Noise
 from paramsearch.deploy.simulate import Simulation, simulate
 
 
@@ -88,9 +88,9 @@ def test_the_best_distinguisher_reaches_delta_from_below() -> None:
 
     def view(value: int) -> tuple[int, int]:
         counts = Counter({1: value})
-        for event in noise.events(source, 20):
-            for element in event.atom:
-                counts[element] += event.copies
+        for events in noise.events_of(source, 20):
+            for element in events.atom:
+                counts[element] += int(events.copies.sum())
         return counts[1], counts[-1]
 
     def tells(seen: tuple[int, int]) -> bool:

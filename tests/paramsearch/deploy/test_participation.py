@@ -24,6 +24,7 @@ import paramsearch
 from accounting.model.configuration import Proposal
 from paramsearch import certify, load, save, uncertified
 from paramsearch.deploy import Analyzer, NotMessages, RandomizedReals, Randomizer, TooFew
+from paramsearch.deploy.noise_sampler import Noise
 from paramsearch.deploy.participation import (
     CountedNoise,
     least_count,
@@ -32,7 +33,6 @@ from paramsearch.deploy.participation import (
     required_users,
     share_of,
 )
-from paramsearch.deploy.randomizer import Noise
 from paramsearch.deploy.simulate import Simulation, simulate
 from paramsearch.parameters.file_schema import schema
 from paramsearch.parameters.parameter_file import ParameterFile

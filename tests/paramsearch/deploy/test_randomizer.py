@@ -35,7 +35,7 @@ from paramsearch.deploy import (
     SystemBits,
     Tape,
 )
-from paramsearch.deploy.randomizer import Noise
+from paramsearch.deploy.noise_sampler import Noise
 from paramsearch.parameters.parameter_file import from_json
 
 
@@ -101,9 +101,9 @@ def test_the_noise_of_all_users_has_the_files_law(dimension: int, bursts: bool) 
         for drawn, shares in ((whole, (50,)), (parts, (20, 30))):
             copies: Counter[tuple[int, ...]] = Counter()
             for users in shares if run_ % 2 else (50,):
-                for event in noise.events(source, users):
-                    if event.coordinate == dimension - 1:
-                        copies[event.atom] += event.copies
+                for events in noise.events_of(source, users):
+                    here = events.coordinates == dimension - 1
+                    copies[events.atom] += int(events.copies[here].sum())
             drawn.append([copies[atom] for atom in atoms])
     laws = [copies_cdf(entry) for entry in (made.central, made.central, *made.atoms)]
     for drawn in (whole, parts):
