@@ -3,7 +3,8 @@
 Families are compared with one m for all atoms.  Different m for different atoms save a few tenths
 of a per cent more: atoms that the worst changes shift far want other sizes than those that they
 shift by one.  What another m would save is priced with the multipliers of stage 2, atom by atom at
-the same mean and r; then all atoms change at once, and stage 2 decides.
+the same mean and r; then all atoms change at once, and stage 2 decides.  That ends in an optimum
+that depends on where it began, so few atoms begin once more with larger sizes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _STEPS, _TOLERANCE = 12, 1e-4
 """Of stage 2 after each change."""
 _WORTHWHILE = 1e-5
 """Relative gain in messages from which a change of one atom, or a round, is worthwhile."""
+_FEW_LAWS, _LARGER = 24, 2
+"""Laws up to which sizes begin once more, larger by this factor: saves 0.08 % at max_value 2 and
+0.03 % at 5, nothing at 10."""
 _ACTIVE = 1e-3
 """Pairs with a smaller share of the sum of all multipliers are ignored."""
 
@@ -34,6 +38,21 @@ _ACTIVE = 1e-3
 def with_best_sizes(solution: Solution, *, deadline: float = math.inf) -> Solution:
     """The solution with m chosen for every law, as long as that pays; no round begins after the
     ``deadline``."""
+    best = _improved(solution, deadline)
+    sizes = np.minimum(_LARGER * solution.model.burst_sizes, SIZES[-1])
+    if len(sizes) > _FEW_LAWS or time.monotonic() >= deadline:
+        return best
+    other = _improved(_resized(solution, sizes, deadline), deadline)
+    return other if other.messages < best.messages else best
+
+
+def _resized(solution: Solution, sizes: IntArray, deadline: float) -> Solution:
+    """The best noise with these sizes, as far as stage 2 finds it."""
+    model = replace(solution.model, sizes=sizes)
+    return optimize_noise(model, solution.x, tolerance=_TOLERANCE, steps=_STEPS, deadline=deadline)
+
+
+def _improved(solution: Solution, deadline: float) -> Solution:
     reach = len(SIZES)
     for _ in range(_ROUNDS):
         if time.monotonic() >= deadline:
@@ -41,10 +60,7 @@ def with_best_sizes(solution: Solution, *, deadline: float = math.inf) -> Soluti
         sizes = _cheaper_sizes(solution, reach)
         if (sizes == solution.model.burst_sizes).all():
             break
-        model = replace(solution.model, sizes=sizes)
-        found = optimize_noise(
-            model, solution.x, tolerance=_TOLERANCE, steps=_STEPS, deadline=deadline
-        )
+        found = _resized(solution, sizes, deadline)
         if found.messages < solution.messages * (1 - _WORTHWHILE):
             solution = found
         elif reach > 1:
