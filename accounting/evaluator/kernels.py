@@ -97,6 +97,7 @@ def tilted_rows(
     sums: FloatArray,
     start: IntArray,
     sum_start: IntArray,
+    smooth_from: IntArray,
     table: IntArray,
     shift: IntArray,
     last: IntArray,
@@ -111,8 +112,8 @@ def tilted_rows(
 ) -> None:
     """For each shifted table: its gridded loss, tilted relative to reference[row] >= last[row].
 
-    Table t begins at start[t], and its ``sums``, with which the loss is monotone, at sum_start[t];
-    ``margin`` is that of connect_runs.
+    Table t begins at start[t], and its ``sums``, if it has any, at sum_start[t]; smooth_from[t] and
+    ``margin`` are those of connect_runs.
     decay[j, d] is e^{-tilt_j * d * step}.  ``rows`` receives the cells under the first tilt,
     wrapped modulo the row length; ``moments[row, j]`` is the total mass under tilt j; the columns
     of ``out`` are those of connect_the_dots: mass at +infinity, capped P-mass, its Q-mass, P-mass
@@ -129,7 +130,7 @@ def tilted_rows(
         part = cells[:used]
         if runs.size:
             grid = shift[row], step, first, last[row], margin[row]
-            connect_runs(m, log_m, runs, *grid, part, out[row])
+            connect_runs(m, log_m, runs, smooth_from[t], *grid, part, out[row])
         else:
             connect_the_dots(m, log_m, shift[row], step, first, last[row], part, out[row])
         wrapped = rows[row]

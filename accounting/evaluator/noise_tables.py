@@ -15,8 +15,8 @@ from accounting.model.laws.noise import NoiseSum
 
 LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""
-_LONG = 1 << 14
-"""Entries from which on a table is summed in runs."""
+_LONG, _MOST_ROUGH = 1 << 14, 0.25
+"""Entries from which on a table is summed in runs, and the share of them that may come before."""
 LARGEST_TABLES = 1 << 27
 """Entries of all tables together: 2 GiB."""
 
@@ -27,7 +27,8 @@ class NoiseTable:
 
     True mass = mass * exp(e) with |e| <= ``relative_error``; the loss log f(z) - log f(z + a) read
     off ``log_mass`` is within ``loss_error``; the mass at n and beyond is at most ``tail``.
-    ``sums`` are those of runs of masses, for long tables of log-concave noises only.
+    ``sums`` are those of runs of masses, for long tables whose losses are monotone from
+    ``smooth_from`` on, up to rounding (floating_point.md, F9), and that is most of the table.
     """
 
     mass: FloatArray
@@ -36,6 +37,7 @@ class NoiseTable:
     loss_error: float
     tail: float
     sums: FloatArray
+    smooth_from: int
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class NoiseTables:
     log_mass: FloatArray
     sum_start: IntArray
     sums: FloatArray
+    smooth_from: IntArray
     relative_error: FloatArray
     loss_error: FloatArray
     tail: FloatArray
@@ -69,6 +72,7 @@ class NoiseTables:
             loss_error=float(self.loss_error[t]),
             tail=float(self.tail[t]),
             sums=self.sums[runs],
+            smooth_from=int(self.smooth_from[t]),
         )
 
     @staticmethod
@@ -92,9 +96,11 @@ class NoiseTables:
         growth = np.array([noise.roundings for noise in noises.values()]) * n * UNIT_ROUNDOFF
         index = np.full(max(noises, default=0) + 1, -1)
         index[list(noises)] = np.arange(len(n))
+        each = list(pairwise(start.tolist()))
+        smooth = [_smooth_from(log_mass[a:b]) if b - a > _LONG else b - a for a, b in each]
         sums = [
-            _run_sums(mass[a:b]) if b - a > _LONG and noise.log_concave else np.zeros(0)
-            for noise, (a, b) in zip(noises.values(), pairwise(start.tolist()), strict=True)
+            _run_sums(mass[a:b]) if rough < _MOST_ROUGH * (b - a) else np.zeros(0)
+            for rough, (a, b) in zip(smooth, each, strict=True)
         ]
         return NoiseTables(
             index=index,
@@ -103,10 +109,23 @@ class NoiseTables:
             log_mass=log_mass,
             sum_start=np.concatenate([[0], np.cumsum([len(runs) for runs in sums])]),
             sums=np.concatenate(sums) if sums else np.zeros(0),
+            smooth_from=np.array(smooth, np.int64),
             relative_error=2.1 * growth + (n + 20) * UNIT_ROUNDOFF + 2 * tail,
             loss_error=2.1 * growth + 24 * (largest + 800) * UNIT_ROUNDOFF,
             tail=tail,
         )
+
+
+def _smooth_from(log_mass: FloatArray) -> int:
+    """From where on log f(k + 1) - log f(k) decreases in k, up to rounding (Lemma F9)."""
+    from accounting.evaluator.pairs.run_kernels import LARGEST_RISE
+
+    change = np.diff(log_mass)
+    later = np.maximum.accumulate(change[::-1])[::-1]
+    smooth = np.abs(change) < 1
+    smooth[:-1] &= later[1:] <= change[:-1] + LARGEST_RISE
+    rough = np.flatnonzero(~smooth)
+    return int(rough[-1]) + 1 if len(rough) else 0
 
 
 def _run_sums(mass: FloatArray) -> FloatArray:

@@ -195,17 +195,18 @@ def _tilt_shifts(
     """Put the loss of every shifted table on the grid up to ``last`` and tilt it in the unit of
     the grid point ``reference``."""
     from accounting.evaluator.kernels import tilted_rows
+    from accounting.evaluator.pairs.run_kernels import RUN_MARGIN
 
     n, step, first = len(last), plan.step, plan.first
     rows, moment = np.empty((n, plan.size)), np.empty((n, len(cells.tilts)))
     aside = np.empty((n, 5))
     error = cells.errors(tables, table, plan)
-    margin = 2 * error[:, 0] / step  # Lemma F9
+    margin = (2 * error[:, 0] + RUN_MARGIN) / step  # Lemma F9
 
     def work(a: int, b: int) -> None:
         s = slice(a, b)
         grid = last[s], reference[s], margin[s], step, first, cells.decay
-        where = tables.start, tables.sum_start, table[s], shift[s], *grid
+        where = tables.start, tables.sum_start, tables.smooth_from, table[s], shift[s], *grid
         results = rows[s], moment[s], aside[s]
         tilted_rows(tables.mass, tables.log_mass, tables.sums, *where, *results)
 

@@ -1,4 +1,4 @@
-"""Numba kernels that put the loss of a log-concave noise on a grid run by run."""
+"""Numba kernels that put the loss of a noise with a long table on a grid run by run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from accounting.base.jit import kernel
 
 RUN = 64
 """Number of masses whose sums are tabulated."""
+LONGEST_RUN = 1 << 8
+"""Largest number of outcomes of one run."""
+LARGEST_RISE = 1e-12
+"""By how much log f(k + 1) - log f(k) of a table may grow with k where outcomes form runs: that is
+rounding, as long as log f is at most a few thousand in size."""
+RUN_MARGIN = 2 * LONGEST_RUN * LARGEST_RISE
+"""More than losses within a run can lie outside those of its ends (Lemma F9)."""
 SMALLEST_RUN = 2.0**-900
 """A run with less P-mass or Q-mass is set aside: what underflows is negligible next to more."""
 
@@ -40,31 +47,32 @@ def run_sum(mass: FloatArray, sums: FloatArray, begin: int, end: int) -> float:
 
 
 @kernel
-def near_edge(
-    log_mass: FloatArray, z: int, shift: int, inverse: float, cell: float, margin: float
-) -> bool:
-    """Whether the loss of the outcome z is within ``margin`` cells of an edge of its cell."""
-    inside = (log_mass[z] - log_mass[z + shift]) * inverse - cell
-    return not margin < inside < 1.0 - margin
-
-
-@kernel
-def split(
+def connect_one(
     mass: FloatArray,
     log_mass: FloatArray,
     z: int,
     shift: int,
     step: float,
-    scale: float,
-    cell: float,
-    i: int,
+    first: int,
+    last: int,
     cells: FloatArray,
+    out: FloatArray,
 ) -> None:
-    """Split the outcome z between the two grid points of its cell, the first of which is at i."""
-    d = min(max(log_mass[z] - log_mass[z + shift] - cell * step, 0.0), step)
-    right = mass[z] * min(one_minus_exp(d) * scale, 1.0)
-    cells[i] += mass[z] - right
-    cells[i + 1] += right
+    """``connect_the_dots`` for the outcome z alone."""
+    loss = log_mass[z] - log_mass[z + shift]
+    position = loss * (1.0 / step)
+    if not position < last:
+        out[1] += mass[z]
+        out[2] += mass[z] * math.exp(-loss)
+    elif position < first:
+        out[4] += mass[z]
+    else:
+        cell = math.floor(position)
+        d = min(max(loss - cell * step, 0.0), step)
+        right = mass[z] * min(one_minus_exp(d) / one_minus_exp(step), 1.0)
+        i = int(cell) - first
+        cells[i] += mass[z] - right
+        cells[i + 1] += right
 
 
 @kernel
@@ -72,6 +80,7 @@ def connect_runs(
     mass: FloatArray,
     log_mass: FloatArray,
     sums: FloatArray,
+    smooth_from: int,
     shift: int,
     step: float,
     first: int,
@@ -80,64 +89,53 @@ def connect_runs(
     cells: FloatArray,
     out: FloatArray,
 ) -> None:
-    """``connect_the_dots`` for a log-concave noise, whose loss is monotone (Lemma F9).
+    """``connect_the_dots`` for a table whose losses are monotone from ``smooth_from`` on, up to
+    rounding (Lemma F9).
 
-    All outcomes of a cell are a run, and only the P-mass and the Q-mass of a run matter; those
-    within ``margin`` of an edge of the cell, in units of ``step``, are split one at a time.
+    Outcomes in a row whose losses are in one cell, all at or above the cap or all below the grid
+    are a run, and only its P-mass and its Q-mass matter.  Outcomes within ``margin`` of an edge, in
+    units of ``step``, and those below ``smooth_from`` are taken one at a time.
     """
     n = mass.size
-    begin = max(0, -shift)
-    end = min(n, n - shift)
+    smooth = max(smooth_from, smooth_from - shift)
     cells[:] = 0.0
     out[:] = 0.0
-    out[0] = run_sum(mass, sums, 0, min(n, begin))
+    out[0] = run_sum(mass, sums, 0, min(n, max(0, -shift)))
     out[3] = run_sum(mass, sums, max(0, n - shift), n)
     inverse = 1.0 / step
     scale = 1.0 / one_minus_exp(step)
-    rising = shift >= 0
-    i = 0
-    z = begin
+    end = min(n, n - shift)
+    z = max(0, -shift)
     while z < end:
         position = (log_mass[z] - log_mass[z + shift]) * inverse
         capped = not position < last
         below = not capped and position < first
         cell = math.floor(position) if not capped and not below else 0.0
-        # the run ends before the first outcome whose position is beyond this edge
-        if rising:
-            edge = math.inf if capped else (float(first) if below else cell + 1.0)
-        else:
-            edge = float(last) if capped else (-math.inf if below else cell)
-        inside = z
-        beyond = end
+        low = (float(last) if capped else (-math.inf if below else cell)) + margin
+        high = (math.inf if capped else (float(first) if below else cell + 1.0)) - margin
+        if z < smooth or not low < position < high:
+            connect_one(mass, log_mass, z, shift, step, first, last, cells, out)
+            z += 1
+            continue
+        inside = z  # the run may end here
+        beyond = min(end, z + LONGEST_RUN)  # and must end before
         stride = 1
-        while inside + stride < end:
+        while inside + stride < beyond:
             at = inside + stride
-            there = (log_mass[at] - log_mass[at + shift]) * inverse
-            if (rising and there >= edge) or (not rising and there < edge):
+            if low < (log_mass[at] - log_mass[at + shift]) * inverse < high:
+                inside = at
+                stride *= 2
+            else:
                 beyond = at
-                break
-            inside = at
-            stride *= 2
         while beyond - inside > 1:
             at = (inside + beyond) // 2
-            there = (log_mass[at] - log_mass[at + shift]) * inverse
-            if (rising and there >= edge) or (not rising and there < edge):
-                beyond = at
-            else:
+            if low < (log_mass[at] - log_mass[at + shift]) * inverse < high:
                 inside = at
-        here, z = z, beyond
-        if not capped and not below:
-            i = int(cell) - first
-            while here < beyond and near_edge(log_mass, here, shift, inverse, cell, margin):
-                split(mass, log_mass, here, shift, step, scale, cell, i, cells)
-                here += 1
-            while here < beyond and near_edge(log_mass, beyond - 1, shift, inverse, cell, margin):
-                beyond -= 1
-                split(mass, log_mass, beyond, shift, step, scale, cell, i, cells)
-            if here == beyond:
-                continue
-        p = run_sum(mass, sums, here, beyond)
-        q = run_sum(mass, sums, here + shift, beyond + shift)
+            else:
+                beyond = at
+        p = run_sum(mass, sums, z, beyond)
+        q = run_sum(mass, sums, z + shift, beyond + shift)
+        z = beyond
         if capped:
             out[1] += p
             out[2] += q
@@ -146,6 +144,7 @@ def connect_runs(
         elif p < SMALLEST_RUN or q < SMALLEST_RUN:
             out[3] += p
         else:
+            i = int(cell) - first
             right = min(max((p - math.exp(cell * step) * q) * scale, 0.0), p)
             cells[i] += p - right
             cells[i + 1] += right

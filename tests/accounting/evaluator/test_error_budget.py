@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from small_claims import small_mechanism
 
 from accounting import (
+    Burst,
     Configuration,
     NegativeBinomial,
     Protocol,
@@ -21,7 +23,7 @@ from accounting import (
     product_divergence,
 )
 from accounting.base.arrays import UNIT_ROUNDOFF
-from accounting.evaluator import kernels, spectra, tilted_losses
+from accounting.evaluator import kernels, noise_tables, spectra, tilted_losses
 from accounting.evaluator.evaluate import evaluate_on_grid
 from accounting.evaluator.grid_plan import GridPlan
 from accounting.evaluator.noise_tables import NoiseTable, noise_table, tabulate
@@ -30,7 +32,7 @@ from accounting.evaluator.pairs import run_kernels
 from accounting.evaluator.tilted_losses import Factors, TiltedLosses, tilt_factors
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.change import Change
-from accounting.model.laws.noise import NoiseSum
+from accounting.model.laws.noise import Law, NoiseSum
 
 NB = NegativeBinomial
 STEP, FIRST, TOP = 2.0**-12, -4000, 1.0
@@ -290,9 +292,18 @@ def test_mixed_spectra_are_within_their_budget() -> None:
 
 @pytest.mark.parametrize("margin", [1e-8, 0.1, 0.6])
 @pytest.mark.parametrize("shift", [-700, -3, 0, 1, 40, 2500])
-@pytest.mark.parametrize("parts", [[NB(15.0, 0.996)], [NB(1.0, 0.9), NB(8.0, 0.99)]])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [NB(15.0, 0.996)],
+        [NB(1.0, 0.9), NB(8.0, 0.99)],
+        [Burst(16.0, 0.98, 8)],  # not log-concave up to 564
+        [Burst(15.0, 0.97, 24), NB(1.0, 0.9995)],  # a tail that is geometric, but for rounding
+    ],
+    ids=str,
+)
 def test_runs_of_outcomes_are_split_as_the_outcomes_are(
-    margin: float, shift: int, parts: list[NB]
+    margin: float, shift: int, parts: list[Law]
 ) -> None:
     table = noise_table(NoiseSum.of(parts), 20_000)
     assert len(table.sums) == 20_000 // run_kernels.RUN
@@ -300,7 +311,9 @@ def test_runs_of_outcomes_are_split_as_the_outcomes_are(
     found, out = np.empty(last - first + 1), np.empty(5)
     twin, aside = np.empty(last - first + 1), np.empty(5)
     grid = shift, step, first, last
-    run_kernels.connect_runs(table.mass, table.log_mass, table.sums, *grid, margin, found, out)
+    run_kernels.connect_runs(
+        table.mass, table.log_mass, table.sums, table.smooth_from, *grid, margin, found, out
+    )
     kernels.connect_the_dots(table.mass, table.log_mass, *grid, twin, aside)
     assert found.sum() + out[[0, 1, 3, 4]].sum() == pytest.approx(table.mass.sum(), rel=1e-11)
     assert out == pytest.approx(aside, rel=1e-8, abs=2.0**-880)
@@ -310,6 +323,41 @@ def test_runs_of_outcomes_are_split_as_the_outcomes_are(
         assert (found * weight).sum() == pytest.approx((twin * weight).sum(), rel=1e-8)
     # a rounding error may move what lies on a grid point to its neighbor's cell
     assert np.cumsum(found) == pytest.approx(np.cumsum(twin), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("shift", [-40, -1, 1, 7, 900])
+def test_losses_of_runs_lie_between_those_of_their_ends(shift: int) -> None:
+    """Exactly, for the doubles of the tables: what the margin of a run rests on (Lemma F9)."""
+    longest, margin = run_kernels.LONGEST_RUN, Fraction(run_kernels.RUN_MARGIN) / 2
+    for parts in ([Burst(16.0, 0.98, 8)], [Burst(15.0, 0.97, 24), NB(1.0, 0.9995)]):
+        table = noise_table(NoiseSum.of(parts), 20_000)
+        assert 0 < table.smooth_from < 5000
+        rng = random.Random(f"{shift} {parts}")
+        for _ in range(60):
+            begin = rng.randrange(max(table.smooth_from, table.smooth_from - shift), 18_000)
+            run = range(begin, begin + longest)
+            exact = [
+                Fraction(float(table.log_mass[z])) - Fraction(float(table.log_mass[z + shift]))
+                for z in run
+            ]
+            low, high = sorted([exact[0], exact[-1]])
+            assert low - margin <= min(exact)
+            assert max(exact) <= high + margin
+
+
+def test_a_table_is_smooth_only_behind_its_last_bump() -> None:
+    smooth = -(np.linspace(0.0, 30.0, 20_000) ** 2) / 2
+    assert noise_tables._smooth_from(smooth) == 0
+    # twice the height of a single bump against the curvature of 2.25e-6
+    for height, is_smooth in ((1e-3, False), (-1e-3, False), (1e-6, True), (-1e-6, True)):
+        bumpy = smooth.copy()
+        bumpy[7_000] += height
+        assert (noise_tables._smooth_from(bumpy) == 0) == is_smooth
+    bumpy = smooth.copy()
+    bumpy[12_000:] += 0.5  # one step up, far from everything else
+    assert noise_tables._smooth_from(bumpy) == 11_999
+    bumpy[15_000] = -math.inf
+    assert noise_tables._smooth_from(bumpy) > 14_999
 
 
 @pytest.mark.parametrize("eps", [650.0, 700.0, 758.85, 759.84, 759.86])
