@@ -241,3 +241,22 @@ def test_no_rate_is_no_noise() -> None:
     assert proposal.atoms[0].noise is None
     with pytest.raises(InvalidParameter, match="has no noise"):
         proposal.configuration()
+
+
+def test_a_smaller_shift_may_reveal_more() -> None:
+    """bursts.md, section 3: so changes with bursts are compared by equal shifts only."""
+    law = Burst(14.6, 0.613, 8)
+    f = definition(law, 60)
+    with mp.workdps(50):
+        p, single = mp.mpf(law.p), mp.mpf(law.rate) * (1 - mp.mpf(law.p)) ** law.m
+        one, two = f[0] / f[1], f[0] / f[2]
+        assert abs(one * single - 1) < mp.mpf(10) ** -45
+        assert abs(one / two - (law.m * p + single / 2)) < mp.mpf(10) ** -45
+        assert 136 < one < 137
+        assert 27 < two < 28
+        gamma = mp.mpf(60)
+        # E_2: outcome 0, those that are listed, and by Lemma 2 all others
+        assert max(f[z] - gamma * f[z + 2] for z in range(58)) < 0
+        assert gamma > p**-2
+        assert 2e-7 < f[0] - gamma * f[1]  # E_1
+    assert not NoiseSum.of(law).log_concave
