@@ -61,6 +61,15 @@ def test_larger_problems_take_longer_to_prove() -> None:
         assert seconds == sorted(seconds)
 
 
+def test_bursts_take_longer_to_prove() -> None:
+    for top in (5, 50, 300, 1000):
+        plain, bursts = (
+            TimePlan.of(request(top, math.inf, noise=law)).proof_seconds
+            for law in ("negative-binomial", "burst")
+        )
+        assert plain < bursts
+
+
 def sequence_model() -> NoiseModel:
     """For three releases in which one user's inputs change in any way."""
     asked = request(2, math.inf, releases=3)
