@@ -89,7 +89,8 @@ def free_rates(start: Array) -> Array:
         # d w(z) / d rate_k = w(z - k) - w(z)
         base = slope[worst] @ w
         by_rate = np.array([slope[worst][k:] @ w[:-k] - base for k in jumps])
-        return math.log(value[worst] / DELTA), by_rate * rates / value[worst]
+        reached = max(float(value[worst]), 1e-300)  # of no matter where a step goes too far
+        return math.log(reached / DELTA), by_rate * rates / reached
 
     cost = float(jumps @ start)
     found = minimize(
@@ -126,8 +127,12 @@ def least_mean(m: int) -> tuple[float, float]:
             low, high = (middle, high) if divergences(w)[0].max() > DELTA else (low, middle)
         return high
 
-    found = minimize_scalar(mean_at, bounds=(math.log(13.5), math.log(30)), method="bounded")
-    return float(found.fun), math.exp(float(found.x))
+    # several local minima: outcomes enter and leave the sum as r changes
+    grid = np.linspace(math.log(13.5), math.log(30), 41)
+    best = float(min(grid, key=mean_at))
+    width = float(grid[1] - grid[0])
+    found = minimize_scalar(mean_at, bounds=(best - width, best + width), method="bounded")
+    return min((mean_at(x), math.exp(x)) for x in (best, float(found.x)))
 
 
 def rates_of(law: Burst) -> Array:
@@ -197,9 +202,11 @@ def main() -> None:
     spread: dict[int, float] = {}
     for m in (0, *SIZES):
         means[m], spread[m] = least_mean(m)
-    start = Burst.from_mean(mean=means[8], r=spread[8], m=8)
-    free = free_rates(rates_of(start))
-    least = float(np.arange(1, JUMPS + 1) @ free)
+    starts = [Burst.from_mean(mean=means[m], r=spread[m], m=m) for m in (4, 8, 24)]
+    found = [free_rates(rates_of(start)) for start in starts]
+    least, free = min(
+        ((float(np.arange(1, JUMPS + 1) @ rates), rates) for rates in found), key=lambda it: it[0]
+    )
     print("| noise at max_value 1 | messages | of the negative binomial's |")
     print("|---|--:|--:|")
     whole = 2 * means[0] + central

@@ -109,4 +109,6 @@ def _of_atom(section: object) -> str:
     if not isinstance(section, dict) or "atom" not in section:
         return ""
     law = f" with the law {section['law']!s:.40}" if "law" in section else ""
+    if not law and "m" in section:
+        law = ', which has an m but not "law": "burst"'
     return f" in the noise of atom {section['atom']!s:.40}{law}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from difflib import get_close_matches
 from numbers import Integral
 from pathlib import Path
 from typing import SupportsFloat
@@ -102,4 +103,6 @@ def instance(name: str, value: object, kind: type | tuple[type, ...], remedy: st
 def one_of(name: str, value: object, known: Sequence[str]) -> None:
     """Refuse a value that is not one of the known words."""
     if value not in known:
-        raise InvalidParameter(f"{name} = {value!r}; known: " + ", ".join(known))
+        close = get_close_matches(str(value), known, 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise InvalidParameter(f"{name} = {value!r}; known: {', '.join(known)}{meant}")

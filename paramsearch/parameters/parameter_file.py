@@ -234,7 +234,7 @@ class ParameterFile(Summarized, Part):
         if found != self.sha256:
             raise ValueError(
                 f"its sha256 is {found[:16]}..., not {self.sha256[:16]}...: the file was changed "
-                "after it was sealed"
+                "after it was sealed; take the original"
             )
         return self
 

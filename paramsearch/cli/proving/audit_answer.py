@@ -159,6 +159,11 @@ class Answer:
         """The atoms that are never sent."""
         return [atom for atom, parts in self.found.mechanism.atoms.items() if not parts]
 
+    def _made_for_fewer(self, releases: int) -> bool:
+        """Whether the file was made for fewer releases than are asked about."""
+        document = self.document
+        return isinstance(document, ParameterFile) and document.problem.releases < releases
+
     def for_people(self) -> Iterator[Fact]:
         """One line after the other."""
         found = self.found
@@ -180,6 +185,9 @@ class Answer:
                 "remedy",
                 f"paramsearch generate with --honest {honest} makes files for which they suffice",
             )
+        releases = found.claim.releases
+        if found.verdict == "violated" and self._made_for_fewer(releases):
+            yield "remedy", f"paramsearch generate with --releases {releases} makes files for that"
         if found.weak_noise is not None:
             yield "weak noise", _weak_noise_in_words(found.weak_noise)
         if "violated" in (found.verdict, found.noise_verdict) and self._without_noise:

@@ -116,7 +116,9 @@ def _assumption(file: ParameterFile) -> str:
     n = file.problem.n
     few = noticed_below(file, n)
     shown = f"show it only below about {few:,}" if few else "do not show it"
-    later = ", and bursts usually show it later than other noise" if file.noise == BURST else ""
+    later = (
+        ", and with bursts missing users are usually noticed later" if file.noise == BURST else ""
+    )
     return (
         f"all {n:,} are assumed to have taken part; --users says how many did: the messages "
         f"{shown}{later}"
