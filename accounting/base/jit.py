@@ -7,6 +7,10 @@ for division by zero, which no kernel can reach.
 
 Numba keeps the code next to the source or in the user's cache folder.  If neither is writable, as
 in many containers, the code is kept in a private temporary folder, or not at all.
+
+Numba compiles a kernel again when the file changes that defines it, but not when a kernel of
+another file changes that it calls, or a constant that it reads: both are part of its code.  Proofs
+must not run what the sources no longer say, so both are added to what numba compares.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.core.dispatcher import Dispatcher
 
 from accounting.base.progress import compiling
 
@@ -61,8 +67,35 @@ def kernel(function: Function) -> Function:
 
 
 def _compiled(function: Function, *, cached: bool) -> Function:
-    compiled = numba.njit(cache=cached, nogil=True, fastmath=False, error_model="numpy")(function)
+    flags: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy"}
+    compiled: Any = numba.njit(cache=cached, **flags)(function)
+    if cached:
+        try:
+            kept = compiled._cache._cache_file
+            kept._source_stamp = kept._source_stamp, _frozen(function)
+        except AttributeError:  # numba has changed inside: better slow than out of date
+            return _compiled(function, cached=False)
     return cast(Function, compiled)
+
+
+def _frozen(function: Callable[..., Any]) -> tuple[tuple[str, str], ...]:
+    """The names of other kernels and of constants that a function uses, each with a hash of its
+    file and of what that kernel uses in turn, or with its value."""
+    found = []
+    for name in sorted(set(function.__code__.co_names)):
+        value = function.__globals__.get(name)
+        if isinstance(value, Dispatcher):
+            other: Any = value.py_func
+            of_other = f"{_digest(other.__code__.co_filename)} {_frozen(other)}"
+            found.append((name, sha256(of_other.encode()).hexdigest()))
+        elif isinstance(value, int | float | str):
+            found.append((name, repr(value)))
+    return tuple(found)
+
+
+@cache
+def _digest(path: str) -> str:
+    return sha256(Path(path).read_bytes()).hexdigest()
 
 
 @cache

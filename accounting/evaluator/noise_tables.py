@@ -17,6 +17,9 @@ LARGEST_TABLE = 1 << 26
 """Entries of one table: 512 MiB for masses and as much for logarithms."""
 _LONG, _MOST_ROUGH = 1 << 14, 0.25
 """Entries from which on a table is summed in runs, and the share of them that may come before."""
+_CHECKED, _STEEPEST = 1 << 16, 64.0
+"""Entries that are checked at a time, and the largest change of log f from one to the next where a
+table counts as smooth: its rounding is far below what is allowed."""
 LARGEST_TABLES = 1 << 27
 """Entries of all tables together: 2 GiB."""
 
@@ -120,12 +123,17 @@ def _smooth_from(log_mass: FloatArray) -> int:
     """From where on log f(k + 1) - log f(k) decreases in k, up to rounding (Lemma F9)."""
     from accounting.evaluator.pairs.run_kernels import LARGEST_RISE
 
-    change = np.diff(log_mass)
-    later = np.maximum.accumulate(change[::-1])[::-1]
-    smooth = np.abs(change) < 1
-    smooth[:-1] &= later[1:] <= change[:-1] + LARGEST_RISE
-    rough = np.flatnonzero(~smooth)
-    return int(rough[-1]) + 1 if len(rough) else 0
+    largest = -np.inf
+    for end in range(len(log_mass) - 1, 0, -_CHECKED):
+        begin = max(0, end - _CHECKED)
+        change = np.diff(log_mass[begin : end + 1])
+        later = np.maximum.accumulate(np.append(largest, change[::-1]))[::-1]
+        smooth = (np.abs(change) < _STEEPEST) & (later[1:] <= change + LARGEST_RISE)
+        rough = np.flatnonzero(~smooth)
+        if len(rough):
+            return begin + int(rough[-1]) + 1
+        largest = later[0]
+    return 0
 
 
 def _run_sums(mass: FloatArray) -> FloatArray:

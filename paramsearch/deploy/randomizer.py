@@ -30,6 +30,8 @@ from paramsearch.deploy.participation import check_enough, too_few_users
 from paramsearch.parameters.assembly import consistent
 from paramsearch.parameters.parameter_file import ParameterFile
 
+_MOST_OF_BATCH = 1 << 28
+"""Largest expected number of messages of a batch: they and their order take some 8 GiB."""
 Value = int | tuple[int, int]
 """An integer; for vectors a coordinate and the integer there, or 0 for the zero vector."""
 
@@ -197,9 +199,16 @@ class Randomizer(Summarized):
         Raises:
             InvalidParameter: If there is no value, or an invalid one.
             TooFew: If there are fewer users than the certificate needs.
+            TooLarge: If the messages would not fit into memory.
         """
         own = self._own(values if isinstance(values, np.ndarray) else list(values))
         check_enough(too_few_users(self.file, len(own)), allowed=allow_few)
+        expected = len(own) * self.file.cost.messages_per_user
+        if expected > _MOST_OF_BATCH:
+            raise TooLarge(
+                f"{len(own):,} users send about {expected:,.0f} messages, more than "
+                f"{_MOST_OF_BATCH:,}: split them into several batches"
+            )
         sending = np.flatnonzero(own >= 0)
         symbols, users = [own[sending]], [sending]
         for events in self.noise.events_of(self.source, len(own)):

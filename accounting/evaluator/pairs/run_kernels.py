@@ -17,7 +17,7 @@ rounding, as long as log f is at most a few thousand in size."""
 RUN_MARGIN = 2 * LONGEST_RUN * LARGEST_RISE
 """More than losses within a run can lie outside those of its ends (Lemma F9)."""
 SMALLEST_RUN = 2.0**-900
-"""A run with less P-mass or Q-mass is set aside: what underflows is negligible next to more."""
+"""A run with less P-mass or Q-mass is no run: what underflows is negligible next to more."""
 
 
 @kernel
@@ -135,14 +135,15 @@ def connect_runs(
                 beyond = at
         p = run_sum(mass, sums, z, beyond)
         q = run_sum(mass, sums, z + shift, beyond + shift)
-        z = beyond
+        begin, z = z, beyond
         if capped:
             out[1] += p
             out[2] += q
         elif below:
             out[4] += p
         elif p < SMALLEST_RUN or q < SMALLEST_RUN:
-            out[3] += p
+            for at in range(begin, beyond):
+                connect_one(mass, log_mass, at, shift, step, first, last, cells, out)
         else:
             i = int(cell) - first
             right = min(max((p - math.exp(cell * step) * q) * scale, 0.0), p)

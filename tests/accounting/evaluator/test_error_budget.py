@@ -356,8 +356,18 @@ def test_a_table_is_smooth_only_behind_its_last_bump() -> None:
     bumpy = smooth.copy()
     bumpy[12_000:] += 0.5  # one step up, far from everything else
     assert noise_tables._smooth_from(bumpy) == 11_999
+    assert noise_tables._smooth_from(np.tile(bumpy, 20)[: 1 << 18]) > (1 << 18) - 20_000
     bumpy[15_000] = -math.inf
     assert noise_tables._smooth_from(bumpy) > 14_999
+
+
+@pytest.mark.parametrize("eps", [0.01, 1.0, 50.0, 600.0])
+def test_runs_whose_other_mass_underflows_are_split_outcome_by_outcome(eps: float) -> None:
+    """A geometric noise has a constant loss, here 2107.2: almost all gives the input away."""
+    found = product_divergence([NB(1.0, 0.9)], [20_000], eps=eps, gap=1e-3)
+    with mp.workdps(50):
+        truth = 1 - mp.exp(mp.mpf(eps) + 20_000 * mp.log(mp.mpf(0.9)))
+        assert mp.mpf(found.lower) <= truth <= mp.mpf(found.upper)
 
 
 @pytest.mark.parametrize("eps", [650.0, 700.0, 758.85, 759.84, 759.86])
