@@ -27,7 +27,18 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+LONG = ("paramsearch/tables/README.md", "paramsearch/cli/README.md", "accounting/README.md")
+"""Documents whose commands take most of a minute."""
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(document, marks=pytest.mark.slow if name_of(document) in LONG else ())
+        for document in DOCUMENTS
+    ],
+    ids=name_of,
+)
 def test_everything_in_a_document_runs(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,7 @@ def test_an_interrupted_comparison_says_so(
     assert "cut short" in said.err
 
 
+@pytest.mark.slow
 def test_the_command_for_vectors_and_releases() -> None:
     problem = ("--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "1")
     done = run("compare", *problem, "--dimension", "4", "--releases", "2", "--tries", "1")

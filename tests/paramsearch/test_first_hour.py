@@ -128,7 +128,11 @@ def signaled(kind: str, function: str, arguments: list[str]) -> subprocess.Compl
 
 @pytest.mark.parametrize(
     ("command", "kind", "code"),
-    [("generate", "SIGINT", 130), ("generate", "SIGTERM", 143), ("generate-real", "SIGINT", 130)],
+    [
+        ("generate", "SIGINT", 130),
+        ("generate", "SIGTERM", 143),
+        pytest.param("generate-real", "SIGINT", 130, marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupt_of_the_proof_keeps_what_was_found(
     command: str, kind: str, code: int, tmp_path: Path

@@ -192,6 +192,7 @@ def test_symbols_outside_the_range_are_counted(dimension: int) -> None:
     assert found.error.rmse_over_central == pytest.approx(file.error.rmse_over_central)
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_rejected_with_what_its_noise_gives(
     sealed: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_histogram_has_half_the_error(zero_out: Path, substitution: Path) -> N
     assert 550 < two.cost.noise_messages / 100 < 558
 
 
+@pytest.mark.slow
 def test_audits(zero_out: Path, substitution: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     found = run("audit", zero_out, "--report", page)

@@ -127,14 +127,18 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--delta", "1e-8"), "violated", 1),
         (("--delta", "1.582e-7", "--gap", "0.01"), "undecided", 3),
         (("--delta", "1.582e-7"), "certified", 0),  # a closer gap decides
-        (("--delta", "1.5815e-7", "--gap", "1e-5"), "certified", 0),
+        pytest.param(
+            ("--delta", "1.5815e-7", "--gap", "1e-5"), "certified", 0, marks=pytest.mark.slow
+        ),
         (("--eps", "0.9"), None, 0),  # the file claims nothing at this eps
-        (("--eps", "0.9", "--delta", "1e-6"), "violated", 1),
+        pytest.param(("--eps", "0.9", "--delta", "1e-6"), "violated", 1, marks=pytest.mark.slow),
         (("--honest", "0.9"), "violated", 1),
-        (("--honest", "0.9", "--eps", "3"), None, 0),
+        pytest.param(("--honest", "0.9", "--eps", "3"), None, 0, marks=pytest.mark.slow),
         (("--pair", "2", "0"), None, 0),  # one pair cannot certify a claim about all
         (("--pair", "2", "0", "--delta", "1e-8"), "violated", 1),
-        (("--pair", "2", "0", "--honest", "0.9"), "violated", 1),
+        pytest.param(
+            ("--pair", "2", "0", "--honest", "0.9"), "violated", 1, marks=pytest.mark.slow
+        ),
         (("--releases", "2"), "violated", 1),
     ],
 )

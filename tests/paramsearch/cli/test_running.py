@@ -44,7 +44,7 @@ def test_with_bursts_missing_users_show_later(place: Path) -> None:
     symbols = "".join(f"{symbol}\n" for case in data["randomizer"] for symbol in case["symbols"])
     found = run("analyze", place / "bursts.json", stdin=symbols)
     assert found.returncode == 0, found.stderr
-    assert "bursts usually show it later than other noise" in found.stdout
+    assert "with bursts missing users are usually noticed later" in found.stdout
     other = run("analyze", place / "certified.json", place / "messages.txt")
     assert "--users says how many did" in other.stdout
     assert "bursts" not in other.stdout

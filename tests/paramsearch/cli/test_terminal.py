@@ -35,7 +35,9 @@ def words(text: str) -> list[str]:
             ("compare", *PROBLEM, "1", "--dimension", "9", "--releases", "2", "--tries", "1"),
             marks=pytest.mark.slow,
         ),
-        ("pareto", *PROBLEM, "2", "--fraction", "0.9", "--tries", "1"),
+        pytest.param(
+            ("pareto", *PROBLEM, "2", "--fraction", "0.9", "--tries", "1"), marks=pytest.mark.slow
+        ),
         ("lookup", *PROBLEM, "9"),
         ("simulate", Path(*SHIPPED), "--users", "1000000"),
     ],

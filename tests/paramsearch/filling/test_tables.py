@@ -234,7 +234,9 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="asks the system for child processes")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_workers_end_with_their_run(tmp_path: Path, how: signal.Signals) -> None:
     text = SMALL.replace("[1, 2]", "[12]").replace("tries = 2", "tries = 500")
     running = subprocess.Popen(

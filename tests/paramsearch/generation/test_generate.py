@@ -68,6 +68,7 @@ def test_json_is_the_file_itself_and_a_seed_fixes_it(tmp_path: Path) -> None:
     assert load(path).provenance.seed == 7
 
 
+@pytest.mark.slow
 def test_resume_does_not_get_worse(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     arguments = ("generate", *PROBLEM, "--max-value", "4", "--tries", "2", "-o", str(path))
