@@ -8,9 +8,10 @@ for division by zero, which no kernel can reach.
 Numba keeps the code next to the source or in the user's cache folder.  If neither is writable, as
 in many containers, the code is kept in a private temporary folder, or not at all.
 
-Numba compiles a kernel again when the file changes that defines it, but not when a kernel of
-another file changes that it calls, or a constant that it reads: both are part of its code.  Proofs
-must not run what the sources no longer say, so both are added to what numba compares.
+Numba compiles a kernel again when the file that defines it changes, but not when a change in
+another file affects a kernel that it calls or a constant that it reads, although both are part of
+its code.  Proofs must not run what the sources no longer say, so both are added to what numba
+compares.
 """
 
 from __future__ import annotations

@@ -22,11 +22,8 @@ from accounting.model.family import Atom
 from paramsearch.deploy.bits import BitSource
 from paramsearch.deploy.exact_events import uniform, uniform_many
 from paramsearch.deploy.noise_events import MOST_MESSAGES, noise_terms
-from paramsearch.deploy.samplers import Burst, Choice, Logarithmic, Poisson
+from paramsearch.deploy.samplers import AT_ONCE, Burst, Choice, Logarithmic, Poisson
 from paramsearch.parameters.parameter_file import ParameterFile
-
-_AT_ONCE = 1 << 16
-"""Largest number of events of one atom that are drawn at once."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class Noise:
         for atom, copies, left in zip(self._atoms, self._copies, of_atoms, strict=True):
             while left:
                 check_time()
-                some = min(left, _AT_ONCE)
+                some = min(left, AT_ONCE)
                 left -= some
                 drawn = copies.draw_many(source, some)
                 _check_size(atom, int(drawn.max()))

@@ -53,7 +53,7 @@ _CLOCK_MASK = (1 << 12) - 1
 """The deadline is checked at every piece whose number has none of these bits."""
 _LONGEST_EXACT = 1 << 14
 """Longest denominator of p^(2^M), in bits, up to which fractions are used."""
-_AT_ONCE = 1 << 16
+AT_ONCE = 1 << 16
 """Largest number of events that are drawn at once."""
 _MOST_DIGITS = 32
 """Largest M of numbers that are drawn at once, as integers of 64 bits."""
@@ -292,8 +292,8 @@ class Choice:
 def _count_events(source: BitSource, probability: Probability, count: int) -> int:
     """How many of so many independent events happen."""
     happened = 0
-    for begin in range(0, count, _AT_ONCE):
+    for begin in range(0, count, AT_ONCE):
         check_time()
-        some = bernoulli_many(source, probability, min(_AT_ONCE, count - begin))
+        some = bernoulli_many(source, probability, min(AT_ONCE, count - begin))
         happened += int(np.count_nonzero(some))
     return happened
