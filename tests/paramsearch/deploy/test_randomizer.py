@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from sampler_laws import ALARM, chi_square, copies_cdf, law
 
 from accounting import InvalidConfiguration, InvalidParameter
-from accounting.base.errors import AccountingError
+from accounting.base.errors import AccountingError, TooLarge
 from accounting.base.strict_json import parse
 from accounting.model.configuration import Proposal
 from paramsearch import uncertified
@@ -143,6 +143,14 @@ def test_a_batch_is_many_single_calls() -> None:
     expected = 40 + made.cost.noise_messages
     for half in (counts[0::2], counts[1::2]):
         assert abs(np.mean(half) - expected) < 5 * np.std(half) / math.sqrt(300)
+
+
+def test_a_batch_that_is_too_large_is_refused_before_anything_is_drawn() -> None:
+    made = file(n=2)
+    users = int(2**28 / made.cost.messages_per_user) + 1
+    randomizer = Randomizer(made, Tape(""), not_private=True)
+    with pytest.raises(TooLarge, match="split them into several batches"):
+        randomizer.batch(np.zeros(users, np.int64))
 
 
 def test_who_sends_what_in_a_batch() -> None:
