@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -213,7 +214,7 @@ def test_progress_off_a_terminal_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, 1.0, 31.0, 32.0, 100.0])
-    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with output.progress("generate") as say:
         for text in ("a", "b", "c", "d"):
             say(text)
