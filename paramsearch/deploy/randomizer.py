@@ -207,7 +207,8 @@ class Randomizer(Summarized):
         if expected > _MOST_OF_BATCH:
             raise TooLarge(
                 f"{len(own):,} users send about {expected:,.0f} messages, more than "
-                f"{_MOST_OF_BATCH:,}: split them into several batches, with allow_few=True"
+                f"{_MOST_OF_BATCH:,}: split them into several batches (allow_few=True) whose "
+                "messages are shuffled together"
             )
         sending = np.flatnonzero(own >= 0)
         symbols, users = [own[sending]], [sending]

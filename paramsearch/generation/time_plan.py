@@ -19,7 +19,8 @@ _SECONDS: dict[Tier, tuple[tuple[int, float], ...]] = {
 }
 """Seconds of calibration and proof on two cores by max_value, measured with negative binomials."""
 _WITH_BURSTS: dict[Tier, float] = {"ball": 2.5, "mixed": 1.5, "fast": 1.2}
-"""Ratio of these seconds with bursts, measured at max_value 20, 50, 300 and 500."""
+"""Ratio of these seconds with bursts, roughly, from processor times at max_value 20, 50, 300 and
+500."""
 _FIRST_ANSWER = ((1, 0.5), (50, 3.0), (200, 8.0), (500, 20.0), (1000, 60.0), (5000, 600.0))
 """Seconds after which the shortest search has a family with its noise."""
 _SCALINGS = 5
