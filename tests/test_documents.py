@@ -16,6 +16,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     *sorted(path for room in ("accounting", "paramsearch", "benchmarks")
             for path in (ROOT / room).rglob("README.md")),
+    ROOT / "accounting" / "reference" / "CHECK.md",
     ROOT / "paramsearch" / "deploy" / "GUIDE.md",
     ROOT / "paramsearch" / "deploy" / "SPECIFICATION.md",
 ]  # fmt: skip
