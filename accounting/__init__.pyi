@@ -24,6 +24,7 @@ from accounting.model.family import halves as halves
 from accounting.model.family import hubs as hubs
 from accounting.model.family import ones as ones
 from accounting.model.family import radix as radix
+from accounting.model.family import right_inverse as right_inverse
 from accounting.model.laws.burst import Burst as Burst
 from accounting.model.laws.negative_binomial import NegativeBinomial as NegativeBinomial
 from accounting.model.laws.noise import NoiseSum as NoiseSum

@@ -25,6 +25,10 @@ from paramsearch.parameters.parameter_file import ParameterFile as ParameterFile
 from paramsearch.parameters.parameter_file import load as load
 from paramsearch.parameters.parameter_file import save as save
 from paramsearch.request import Request as Request
+from paramsearch.search.stages import DominanceVector as DominanceVector
+from paramsearch.search.stages import OptimizedNoise as OptimizedNoise
+from paramsearch.search.stages import dominance_program as dominance_program
+from paramsearch.search.stages import optimize_noise as optimize_noise
 from paramsearch.tables.lookup import Found as Found
 from paramsearch.tables.lookup import Table as Table
 from paramsearch.tables.query import Query as Query

@@ -196,6 +196,27 @@ class Family:
         return dense
 
 
+def right_inverse(family: Family) -> IntArray:
+    """Return the integer matrix C whose columns say how an input shifts the noise of every atom.
+
+    Let A be the matrix with a row for every message value in use but +1, a column for every atom,
+    and the number of times that the atom contains the value as entry.  Then A C is the matrix whose
+    column m is the unit vector of the value m, and 0 for m = 0 and m = 1: one more message m looks
+    like as many more copies of every atom as column m says, up to messages +1.
+
+    Args:
+        family: The atoms.
+
+    Returns:
+        A matrix with a row for every atom, in the family's order, and a column for every input
+        0..max_value.
+
+    >>> right_inverse(Family(2, ((-1, 1), (-1, -1, 2)))).tolist()
+    [[0, 0, -2], [0, 0, 1]]
+    """
+    return np.ascontiguousarray(family.columns.T)
+
+
 def _rest(elements: Atom, leader: int) -> list[int]:
     rest = list(elements)
     rest.remove(leader)
