@@ -28,7 +28,7 @@ from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.effort import Effort
 from paramsearch.search.families.atom_descent import descend
-from paramsearch.search.families.atom_moves import Move, predicted_gains
+from paramsearch.search.noise.atom_moves import Move, predicted_gains
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft
 from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.family_screening import FamilyScreening, changes_at

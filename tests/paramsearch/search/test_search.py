@@ -20,7 +20,7 @@ from paramsearch.generation.optimality import prove_local_optimality
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families import hub_families as hubs
-from paramsearch.search.families.atom_moves import predicted_gains
+from paramsearch.search.noise.atom_moves import predicted_gains
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.family_search import Search
