@@ -25,10 +25,9 @@ from paramsearch.search.dominance.draft_arrays import DraftArrays
 from paramsearch.search.dominance.priced_moves import PricedMove, priced_moves
 from paramsearch.search.dominance.screening import screen
 from paramsearch.search.families import hub_families
-from paramsearch.search.families.atom_descent import descend
 from paramsearch.search.families.family_draft import FamilyDraft, Parts
-from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.screened_family import Screened
+from paramsearch.search.stage import Stage
 from paramsearch.search.target import Target
 
 _SMALL = 64
@@ -75,8 +74,8 @@ are rules of thumb."""
 
 
 @dataclass
-class FamilyScreening:
-    """One search over families.
+class FamilyScreening(Stage[Screened]):
+    """Stage 1: a search over families by the values of their dominance programs.
 
     Attributes:
         target: What the families are for.
@@ -118,11 +117,13 @@ class FamilyScreening:
         found.sort(key=lambda entry: entry.price)
         good = found[: _improved_starts(self.target.problem.max_value)]
         self._report(f"improving {len(good)} of {len(found)} starts", found[0])
-        found = in_threads(lambda entry: self.improved(entry, until=until), good)
+        found = in_threads(
+            lambda entry: self.improved(entry, until=until, patience=_PATIENCE), good
+        )
         self.tail = TailCorrection(min(found, key=lambda entry: entry.value).concentration)
         for entry in found:
             self._keep(replace(entry, tail=self.tail))
-        self.change_randomly(changes, until=until)
+        self.explore(changes, until=until)
         return self.best
 
     @cached_property
@@ -194,33 +195,24 @@ class FamilyScreening:
         program = self.calibration.program(self.target, arrays.inputs, arrays.size)
         return program.bound(near.solution.pairs, near.solution.multipliers)
 
-    def improved(self, entry: Screened, *, until: float, patience: int = _PATIENCE) -> Screened:
-        """Change the parts of single atoms as long as the program gains."""
-        return descend(
-            entry,
-            self._promising_moves,
-            self._moved,
-            patience=patience,
-            ended=lambda: self.budget.spent(until),
-        )
-
-    def _promising_moves(self, entry: Screened) -> Iterator[PricedMove]:
-        """The moves that may be worthwhile, best first."""
-        limit = (1 - _SMALLEST_GAIN * self.gap) * entry.value
-        moves = priced_moves(entry.arrays, entry.program, entry.solution)
+    def promising_moves(self, state: Screened) -> Iterator[PricedMove]:
+        """List the moves whose bounds leave room for a gain, best first."""
+        limit = (1 - _SMALLEST_GAIN * self.gap) * state.value
+        moves = priced_moves(state.arrays, state.program, state.solution)
         return takewhile(lambda move: move.bound <= limit, moves)
 
-    def _moved(self, entry: Screened, moves: list[PricedMove]) -> Screened | None:
-        """The family after these moves, if it is better."""
-        draft = entry.draft.changed({move.value: move.parts for move in moves})
-        if draft is None:
-            return None
-        found = self.solve(draft, entry, give_up=entry.value)
-        limit = entry.value * (1 - _SMALLEST_GAIN / 2 * self.gap)
+    def moved(self, state: Screened, draft: FamilyDraft) -> Screened | None:
+        """Solve the program of the family of ``draft``; None if it is not better."""
+        found = self.solve(draft, state, give_up=state.value)
+        limit = state.value * (1 - _SMALLEST_GAIN / 2 * self.gap)
         return found if found.value < limit else None
 
-    def change_randomly(self, changes: int, *, until: float) -> None:
-        """Change the hubs of good families at random, and improve what looks promising."""
+    def to_change(self) -> list[Screened]:
+        """List the best families of the pool."""
+        return self.best[:_NEAR_BEST]
+
+    def take(self, changed: list[tuple[Screened, FamilyDraft]], *, until: float) -> None:
+        """Improve the changed families that look promising, and add them to the pool."""
 
         def improved(change: tuple[Screened, FamilyDraft]) -> Screened | None:
             found = self.changed(*change)
@@ -228,24 +220,14 @@ class FamilyScreening:
                 return None
             return self.improved(found, until=until, patience=_LITTLE_PATIENCE)
 
-        at_once = min(_AT_ONCE, max(_FEW_AT_ONCE, changes // _BATCHES))
-        for done in range(0, changes, at_once):
-            if self.budget.spent(until):
-                return
-            best = self.best[:_NEAR_BEST]
-            drawn = [self._random_change(best) for _ in range(min(at_once, changes - done))]
-            for entry in in_threads(improved, drawn):
-                if entry is not None:
-                    self._keep(entry)
-            self._report(f"change {done + len(drawn):,}/{changes:,}", self.best[0])
+        for entry in in_threads(improved, changed):
+            if entry is not None:
+                self._keep(entry)
 
-    def _random_change(self, best: list[Screened]) -> tuple[Screened, FamilyDraft]:
-        """One of the best families, and its draft after one or two random moves."""
-        entry = best[min(int(self.rng.expovariate(1.0)), len(best) - 1)]
-        draft = entry.draft
-        for _ in range(self.rng.choice((1, 1, 2))):
-            draft = random_move(draft, self.rng) or draft
-        return entry, draft
+    def explore(self, changes: int, *, until: float) -> None:
+        """Make random changes, in batches that threads can share."""
+        at_once = min(_AT_ONCE, max(_FEW_AT_ONCE, changes // _BATCHES))
+        self.change_randomly(changes, at_once=at_once, until=until)
 
     def changed(self, entry: Screened, draft: FamilyDraft) -> Screened | None:
         """The family of ``draft``, a change of ``entry``, if it looks promising."""
@@ -269,6 +251,10 @@ class FamilyScreening:
         if len(self.pool) > _POOL:
             worst = max(self.pool.values(), key=lambda other: other.price)
             del self.pool[worst.shape]
+
+    def report(self, where: str) -> None:
+        """Report where the search is, and the cost of its best family."""
+        self._report(where, self.best[0])
 
     def _report(self, what: str, best: Screened) -> None:
         messages = best.messages * self.target.problem.dimension
@@ -305,7 +291,9 @@ def predicted(
         return screening.run([] if draft is None else [draft], changes, until=1.0)[0]
     drafts = screening.within_limits([*_evenly_spaced(target.problem.max_value), draft])
     found = sorted(map(screening.solve, drafts), key=lambda entry: entry.price)
-    improved = [screening.improved(entry, until=1.0) for entry in found[:_QUICK_STARTS]]
+    improved = [
+        screening.improved(entry, until=1.0, patience=_PATIENCE) for entry in found[:_QUICK_STARTS]
+    ]
     return min(improved, key=lambda entry: entry.price)
 
 

@@ -27,16 +27,15 @@ from paramsearch.search.budget import Budget
 from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.effort import Effort
-from paramsearch.search.families.atom_descent import descend
-from paramsearch.search.noise.atom_moves import Move, predicted_gains
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft
-from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.family_screening import FamilyScreening, changes_at
+from paramsearch.search.noise.atom_moves import Move, predicted_gains
 from paramsearch.search.noise.evidence import evidence_of
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
 from paramsearch.search.noise.tied_laws import tied_laws
 from paramsearch.search.screened_family import Screened
+from paramsearch.search.stage import Stage
 from paramsearch.search.target import Target
 
 _SCREENING_UNTIL, _STAGE_2_UNTIL, _ATOMS_UNTIL, _RANDOM_UNTIL = 0.35, 0.55, 0.8, 0.95
@@ -63,7 +62,7 @@ _NO_FAMILY_FITS = (
 
 
 @dataclass
-class Search:
+class Search(Stage[Candidate]):
     """One search.
 
     Attributes:
@@ -89,15 +88,18 @@ class Search:
     stage_1: Screened | None = None
 
     def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
+        self.rng = random.Random(self.seed)
         self.lock = RLock()  # held while threads change the best candidate, or report it
         self.ratios: list[float] = []  # of stage 2 to stage 1, as logarithms, for ``solved``
+        self.good: list[Candidate] = []  # what random changes begin with, best first
+        self.values: dict[DraftKey, Screened] = {}  # of stage 1, for families that are changed
+        self.seen: set[DraftKey] = set()  # families that random changes have tried
         self.passed = self.planned = 0  # families that stage 1 passed on, so far and in all rounds
         self.screening = FamilyScreening(
             self.target,
             Calibration.typical(self.target),
             self.budget,
-            self.random,
+            self.rng,
             self.progress,
         )
 
@@ -130,12 +132,15 @@ class Search:
             found += self._screened([*first, *drafts], effort)
         found.sort(key=lambda candidate: candidate.price)
         improved = in_threads(
-            lambda candidate: self.improve_atoms(candidate, patience=effort.patience),
+            lambda candidate: self.improved(
+                candidate, until=_ATOMS_UNTIL, patience=effort.patience
+            ),
             found[: effort.improved],
         )
         self.prices += [candidate.price for candidate in improved]
         if top > 1:
-            self.change_randomly(improved, effort.changes)
+            self.good = sorted(improved, key=lambda candidate: candidate.price)
+            self.change_randomly(effort.changes, at_once=_AT_ONCE, until=_RANDOM_UNTIL)
         if self.best is None:
             raise TooLarge(_NO_FAMILY_FITS)
         return self.best
@@ -164,7 +169,7 @@ class Search:
             learned = evidence_of(self.best.solution)
             self.screening.stage = f"stage 1, round {number + 1}/{effort.rounds}"
             self.screening.recalibrate(self.screening.calibration.learned(learned), self._tail())
-            self.screening.change_randomly(in_round, until=self._screening_until(number, effort))
+            self.screening.explore(in_round, until=self._screening_until(number, effort))
             known = {candidate.draft.key for candidate in found}
             again = [entry for entry in self.screening.best if entry.draft.key not in known]
             found += self._solve_all(again[: effort.families])
@@ -224,7 +229,7 @@ class Search:
 
     def refine(self, start: Start) -> Candidate:
         """Search only from ``start``, and only change single atoms."""
-        return self.improve_atoms(self.solve_start(start))
+        return self.improved(self.solve_start(start), until=_ATOMS_UNTIL, patience=_PATIENCE)
 
     def solve_start(self, start: Start) -> Candidate:
         """The best noise for the family of ``start``, beginning with the noise it had."""
@@ -290,79 +295,64 @@ class Search:
         return f"{messages:,.0f} messages"
 
     def report(self, where: str) -> None:
-        """Report where the search is, and its best candidate, as one line of progress."""
+        """Report where the search is, and the cost of its best candidate."""
         if self.best is not None:
-            self.progress(f"{where}, best {self.best_in_words()}")
+            self.progress(f"stage 2, {where}, best {self.best_in_words()}")
 
-    def improve_atoms(
-        self, candidate: Candidate, *, until: float = _ATOMS_UNTIL, patience: int = _PATIENCE
-    ) -> Candidate:
-        """Change the parts of single atoms as long as it pays."""
-        return descend(
-            candidate,
-            _promising_moves,
-            self._improved,
-            patience=patience,
-            ended=lambda: self.budget.spent(until),
-        )
+    def promising_moves(self, state: Candidate) -> Iterator[Move]:
+        """List the moves that are predicted to be worthwhile, best first."""
+        limit = -_WORTHWHILE_GAIN * state.solution.messages
+        moves = predicted_gains(state.draft, state.model, state.solution)
+        return takewhile(lambda move: move.gain <= limit, moves)
 
-    def _improved(self, best: Candidate, moves: list[Move]) -> Candidate | None:
-        """The candidate after all these moves, if it is better."""
-        draft = best.draft.changed({move.value: move.parts for move in moves})
-        if draft is None:
-            return None
+    def moved(self, state: Candidate, draft: FamilyDraft) -> Candidate | None:
+        """Find the noise of the family of ``draft``; None if it does not cost less."""
         try:
-            candidate = self.solve(draft, best)
+            candidate = self.solve(draft, state)
         except TooLarge:
             return None
-        if candidate.price >= best.price * (1 - _WORTHWHILE_GAIN):
+        if candidate.price >= state.price * (1 - _WORTHWHILE_GAIN):
             return None
-        self.report("stage 2, changing single atoms")
+        self.report("changing single atoms")
         return candidate
 
-    def change_randomly(self, candidates: list[Candidate], changes: int) -> None:
-        """Change the hubs of good candidates at random; what stage 1 finds about as good as before
-        goes to stage 2, and what is good there is improved."""
-        good = sorted(candidates, key=lambda candidate: candidate.price)
-        values: dict[DraftKey, Screened] = {}
-        seen: set[DraftKey] = set()
-        for done in range(0, changes, _AT_ONCE):
-            if not good or self.budget.spent(_RANDOM_UNTIL):
-                return
-            drawn = []
-            for _ in range(min(_AT_ONCE, changes - done)):
-                base = good[min(int(self.random.expovariate(1.0)), len(good) - 1)]
-                if base.draft.key not in values:
-                    values[base.draft.key] = self.screening.solve(base.draft)
-                draft = base.draft
-                for _ in range(self.random.choice((1, 1, 2))):
-                    draft = random_move(draft, self.random) or draft
-                if draft.key not in seen:
-                    seen.add(draft.key)
-                    drawn.append((base, values[base.draft.key], draft))
-            screened = in_threads(lambda change: self._screened_change(*change[1:]), drawn)
-            promising = []
-            for (base, _, _), entry in zip(drawn, screened, strict=True):
-                if entry is not None and entry.draft.key not in seen:
-                    seen.add(entry.draft.key)
-                    promising.append((base, entry.draft))
-            found = in_threads(lambda change: self._changed(*change), promising)
-            better = [candidate for candidate in found if candidate is not None]
-            good = sorted([*good, *better], key=lambda other: other.price)[: len(candidates)]
-            self.report(f"stage 2, random change {min(done + _AT_ONCE, changes)} of {changes}")
+    def to_change(self) -> list[Candidate]:
+        """List the best candidates so far, as many as were improved before random changes."""
+        return self.good
 
-    def _screened_change(self, base: Screened, draft: FamilyDraft) -> Screened | None:
+    def take(self, changed: list[tuple[Candidate, FamilyDraft]], *, until: float) -> None:
+        """Solve the changed families that stage 1 finds about as good as before, and improve those
+        that are good."""
+        drawn = []
+        for base, draft in changed:
+            if base.draft.key not in self.values:
+                self.values[base.draft.key] = self.screening.solve(base.draft)
+            if draft.key not in self.seen:
+                self.seen.add(draft.key)
+                drawn.append((base, self.values[base.draft.key], draft))
+        screened = in_threads(lambda change: self._screened_change(*change[1:], until), drawn)
+        promising = []
+        for (base, _, _), entry in zip(drawn, screened, strict=True):
+            if entry is not None and entry.draft.key not in self.seen:
+                self.seen.add(entry.draft.key)
+                promising.append((base, entry.draft))
+        found = in_threads(lambda change: self._changed(*change, until), promising)
+        better = [candidate for candidate in found if candidate is not None]
+        kept = len(self.good)
+        self.good = sorted([*self.good, *better], key=lambda other: other.price)[:kept]
+
+    def _screened_change(self, base: Screened, draft: FamilyDraft, until: float) -> Screened | None:
         """The family of ``draft``, improved by stage 1, if it is about as good."""
         found = self.screening.changed(base, draft)
         if found is None:
             return None
-        found = self.screening.improved(found, until=_RANDOM_UNTIL, patience=1)
+        found = self.screening.improved(found, until=until, patience=1)
         limit = base.messages_at(found.draft) * _SIMILAR_VALUE
         return found if found.messages <= limit else None
 
-    def _changed(self, base: Candidate, draft: FamilyDraft) -> Candidate | None:
+    def _changed(self, base: Candidate, draft: FamilyDraft, until: float) -> Candidate | None:
         """The candidate of ``draft``, a change of ``base``, if it is worth improving."""
-        if self.budget.spent(_RANDOM_UNTIL):
+        if self.budget.spent(until):
             return None
         try:
             candidate = self.solve(draft, base)
@@ -370,14 +360,7 @@ class Search:
             return None
         if candidate.price >= base.price * _PROMISING_MOVE:
             return None
-        return self.improve_atoms(candidate, until=_RANDOM_UNTIL, patience=1)
-
-
-def _promising_moves(best: Candidate) -> Iterator[Move]:
-    """The moves that are predicted to be worthwhile, best first."""
-    limit = -_WORTHWHILE_GAIN * best.solution.messages
-    moves = predicted_gains(best.draft, best.model, best.solution)
-    return takewhile(lambda move: move.gain <= limit, moves)
+        return self.improved(candidate, until=until, patience=1)
 
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:

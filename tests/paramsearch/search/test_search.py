@@ -20,10 +20,10 @@ from paramsearch.generation.optimality import prove_local_optimality
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families import hub_families as hubs
-from paramsearch.search.noise.atom_moves import predicted_gains
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.families.random_moves import random_move
 from paramsearch.search.family_search import Search
+from paramsearch.search.noise.atom_moves import predicted_gains
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
 from paramsearch.search.target import Target
@@ -150,7 +150,7 @@ def test_two_parts_of_a_hub_come_in_one_move() -> None:
     assert draft is not None
     assert draft.parts[4] == ()
     search = Search(target(10, 0.5), budget=Budget(tries=1))
-    moved = search.improve_atoms(search.solve(draft))
+    moved = search.improved(search.solve(draft), until=0.8, patience=12)
     assert moved.draft.parts[4] == (-8, 3)
     assert moved.price < 3480
 
