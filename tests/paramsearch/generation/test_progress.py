@@ -26,8 +26,8 @@ def numbers(pattern: str, reports: list[str]) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"^stage 1, round 1/2, change (\d+)/(\d+), about [\d,]+ messages$",
-        r"^stage 1, round 2/2, change (\d+)/(\d+), about [\d,]+ messages$",
+        r"^stage 1, round 1/2, random change (\d+) of (\d+), about [\d,]+ messages$",
+        r"^stage 1, round 2/2, random change (\d+) of (\d+), about [\d,]+ messages$",
         r"^stage 2, random change (\d+) of (\d+), best [\d,]+ messages$",
         r"^checking optimality (\d+)/(\d+)",
     ],
