@@ -11,7 +11,7 @@ import pytest
 from places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-MADE_HERE = {"lock", "journal.jsonl"}
+MADE_HERE = {"lock", "state.sqlite"}
 """What filling the package's own table leaves behind."""
 
 

@@ -5,22 +5,27 @@
                       the table.  Such a file serves, and says so in its provenance; the next run
                       searches again, as if it were absent.
 ``index.parquet``     rebuilt from the files from time to time.
-``journal.jsonl``     one line for each job that ended, with its time or the reason of its failure.
+``state.sqlite``      one row for each job that ended, with its time or the reason of its failure.
 ``lock``              a run locks one byte of it for each cell it works on; the operating system
-                      unlocks them when the run ends for whatever reason.
+                      unlocks them when the run ends for whatever reason, which a row in a database
+                      would not survive.
+
+Folders of earlier versions have ``journal.jsonl`` in the place of the database, which takes it in.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
+import math
 import os
+import sqlite3
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict
 
 from accounting.base import strict_json
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter
@@ -36,6 +41,22 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # a module where there is one
 
+_ENDED = """
+CREATE TABLE IF NOT EXISTS ended (
+    id INTEGER PRIMARY KEY,
+    cell TEXT NOT NULL,  -- the name of the cell
+    start TEXT,          -- sha256 of the file from which the search started
+    failure TEXT,        -- why there is no file; null if there is one
+    sha256 TEXT,         -- of the file that was made
+    seconds REAL         -- that this took
+)
+"""
+"""The jobs that ended, in their order."""
+_COLUMNS = "cell, start, failure, sha256, seconds"
+_INSERT = f"INSERT INTO ended ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+_SELECT = f"SELECT id, {_COLUMNS} FROM ended WHERE id > ? ORDER BY id"
+_BUSY = 30.0
+"""Seconds to wait while another run writes to the database."""
 _STALE = 3600
 """Age in seconds from which on a temporary file is certainly not being written any more."""
 
@@ -63,13 +84,16 @@ class Folder:
             self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise InvalidParameter(f"--output {self.path}: {error.strerror}") from error
+        with self._database() as database:
+            database.execute(_ENDED)
+        self._take_in_journal()
         self._versions: dict[str, tuple[int, int]] = {}
         self._seconds: dict[str, float] = {}
         with suppress(InvalidConfiguration):  # it will be rebuilt
             for row in index.read(self.path / INDEX):
                 if row.seconds is not None:
                     self._seconds[row.sha256] = row.seconds
-        self._journal_read = 0
+        self._rows_read = 0
         self.invalid_files: dict[str, str] = {}
         """Names of files that are not the file of their cell, with the reason."""
         self.cut_short: set[str] = set()
@@ -77,8 +101,7 @@ class Folder:
         self.outdated: set[str] = set()
         """Names of cells whose file was made for another version of the table."""
         self._remove_partial_files()
-        self._end_partial_line()
-        self._read_journal()
+        self._read_state()
         self.scan()
         for reason in self.invalid_files.values():
             raise InvalidConfiguration(reason)
@@ -97,15 +120,27 @@ class Folder:
                 f"--output {self.path}: its file system has no locks ({error.strerror}); use a "
                 "folder on a local disk"
             ) from error
-        self._read_journal()  # another run may have finished the cell just now
+        self._read_state()  # another run may have finished the cell just now
         return True
 
     def release(self, cell: Cell) -> None:
         fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, _place(cell))
 
-    @property
-    def _journal(self) -> Path:
-        return self.path / "journal.jsonl"
+    @contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """Open the database for one transaction; another run may use it in between."""
+        try:
+            connection = sqlite3.connect(self.path / "state.sqlite", timeout=_BUSY)
+            try:
+                with connection:  # commits, or rolls back
+                    yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise InvalidParameter(
+                f"--output {self.path}: its database state.sqlite cannot be used ({error}); use a "
+                "folder on a local disk, or remove that file: only failures and times are lost"
+            ) from error
 
     def file(self, cell: Cell) -> Path:
         return self.path / FILES / f"{cell.name}.json"
@@ -205,12 +240,12 @@ class Folder:
             self.row(cell)
         if only_rest:
             return better
-        entry = _Entry(cell=cell.name, start=start, sha256=file.sha256, seconds=seconds)
-        self._write(entry)
+        self._write(cell.name, start, None, file.sha256, seconds)
         return better
 
     def record_failure(self, cell: Cell, reason: str, *, start: str | None) -> None:
-        self._write(_Entry(cell=cell.name, start=start, failure=reason))
+        """Record that a search failed, for the next run and for others."""
+        self._write(cell.name, start, reason, None, None)
 
     def write_index(self) -> None:
         """Write the index, with one row for each file and number of users."""
@@ -228,52 +263,56 @@ class Folder:
                 if time.time() - path.stat().st_mtime > _STALE:
                     path.unlink()
 
-    def _end_partial_line(self) -> None:
-        """End the last line of the journal if a run was killed while writing it."""
-        with self._journal.open("ab+") as journal:
-            if journal.tell():
-                journal.seek(-1, os.SEEK_END)
-                if journal.read(1) != b"\n":
-                    journal.write(b"\n")
+    def _take_in_journal(self) -> None:
+        """Take in the journal of an earlier version, once."""
+        journal = self.path / "journal.jsonl"
+        if not journal.exists():
+            return
+        keys = ("cell", "start", "failure", "sha256", "seconds")
+        rows = []
+        for line in journal.read_bytes().splitlines():
+            with suppress(ValueError, RecursionError, AttributeError):  # a partial line
+                rows.append(tuple(json.loads(line).get(key) for key in keys))
+        with self._database() as database:
+            database.executemany(_INSERT, [row for row in rows if _is_entry(row)])
+        journal.unlink(missing_ok=True)  # another run may have taken it in as well
 
-    def _read_journal(self) -> None:
+    def _read_state(self) -> None:
         """Read what this run and others have written since the last time."""
-        with self._journal.open("rb") as journal:
-            journal.seek(self._journal_read)
-            lines, _, rest = journal.read().rpartition(b"\n")
-            self._journal_read = journal.tell() - len(rest)
-        for line in lines.splitlines():
-            with suppress(ValueError, RecursionError):  # a partial line of a killed run
-                self._apply(_Entry.model_validate_json(line))
+        with self._database() as database:
+            found = database.execute(_SELECT, (self._rows_read,)).fetchall()
+        for number, *row in found:
+            self._rows_read = number
+            if not _is_entry(tuple(row)):  # nothing that a run has written
+                continue
+            cell, start, failure, sha256, seconds = row
+            if start is not None:
+                self.tried.add((cell, start))
+            if failure is None:
+                self.failures.pop(cell, None)
+            elif cell not in self.rows or self._serves_for_now(cell):
+                self.failures[cell] = failure
+            if sha256 is not None and seconds is not None:
+                self._seconds[sha256] = seconds
 
-    def _write(self, entry: _Entry) -> None:
-        line = entry.model_dump_json(exclude_none=True).encode() + b"\n"
-        with self._journal.open("ab", buffering=0) as journal:
-            journal.write(line)
-            os.fsync(journal.fileno())
-        self._read_journal()
-
-    def _apply(self, entry: _Entry) -> None:
-        if entry.start is not None:
-            self.tried.add((entry.cell, entry.start))
-        if entry.failure is None:
-            self.failures.pop(entry.cell, None)
-        elif entry.cell not in self.rows or self._serves_for_now(entry.cell):
-            self.failures[entry.cell] = entry.failure
-        if entry.sha256 is not None and entry.seconds is not None:
-            self._seconds[entry.sha256] = entry.seconds
+    def _write(
+        self,
+        cell: str,
+        start: str | None,
+        failure: str | None,
+        sha256: str | None,
+        seconds: float | None,
+    ) -> None:
+        with self._database() as database:
+            database.execute(_INSERT, (cell, start, failure, sha256, seconds))
+        self._read_state()
 
 
-class _Entry(BaseModel):
-    """A line of the journal."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-
-    cell: str
-    start: str | None = None
-    failure: str | None = None
-    sha256: str | None = None
-    seconds: float | None = None
+def _is_entry(row: tuple[object, ...]) -> bool:
+    """Tell whether these are the columns of a job that ended."""
+    cell, *texts, seconds = row
+    times = seconds is None or (isinstance(seconds, float) and math.isfinite(seconds))
+    return times and isinstance(cell, str) and all(isinstance(t, str | None) for t in texts)
 
 
 def _is_cut_short(file: ParameterFile) -> bool:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import math
 import multiprocessing
 import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from multiprocessing import connection
 from multiprocessing.synchronize import Event
 from typing import Any, Protocol, TypeVar
+from uuid import uuid4
 
 from accounting.base.errors import InvalidParameter, Undecided
 from accounting.base.threads import cores
@@ -28,6 +31,8 @@ _ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?(\[[0-9a-fA-F:]+\]|[^\s/:]+):\d{1,
 GONE = "the scheduler is gone; what is finished is kept, run the command again to continue"
 _PATIENCE = 15
 """Seconds within which a scheduler must answer."""
+_ASK_EVERY = 0.5
+"""Seconds after which a search on a worker asks again whether it is to end."""
 
 
 class Pool(Protocol):
@@ -135,7 +140,8 @@ def _begin(stopping: Event) -> None:
 class DaskPool:
     """The workers of a Dask cluster; each needs this package and nothing else.
 
-    If a worker dies, the scheduler gives its jobs to others.
+    If a worker dies, the scheduler gives its jobs to others.  An event of the cluster tells the
+    searches of this run to end.
     """
 
     def __init__(self, address: str) -> None:
@@ -167,6 +173,7 @@ class DaskPool:
             self.client.close()
             raise
         self.pool: Executor = self.client.get_executor(pure=False)
+        self.stopping = f"paramsearch-stop-{uuid4()}"
 
     def _check_versions(self) -> None:
         own = metadata.version("paramsearch")
@@ -187,7 +194,7 @@ class DaskPool:
 
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
         try:
-            return self.pool.submit(work, item)
+            return self.pool.submit(_until_told, self.stopping, work, item)
         except (OSError, RuntimeError, TimeoutError) as error:
             raise Undecided(GONE) from error
 
@@ -200,11 +207,36 @@ class DaskPool:
         return f"no worker yet; start some with: dask worker {self.address} --nthreads 1"
 
     def stop(self) -> bool:
-        return False  # they are threads of another machine: their jobs are given up
+        from distributed import Event
+
+        try:
+            Event(self.stopping, client=self.client).set()
+        except (OSError, RuntimeError, TimeoutError):
+            return False  # the scheduler is gone, and the jobs with it
+        return True
 
     def close(self) -> None:
         self.pool.shutdown(wait=False)
         self.client.close()
+
+
+def _until_told(event: str, work: Callable[[Item], Result], item: Item) -> Result:
+    """Do the work on a worker; its search ends soon after the event of this name is set."""
+    from distributed import Event
+
+    told, asked = Event(event), -math.inf
+    is_told = False
+
+    def stop() -> bool:
+        nonlocal asked, is_told
+        if not is_told and time.monotonic() > asked + _ASK_EVERY:
+            with suppress(Exception):  # without a scheduler, nobody is interrupted either
+                is_told = told.is_set()
+            asked = time.monotonic()
+        return is_told
+
+    stop_searches_when(stop)
+    return work(item)
 
 
 def _version() -> Any:

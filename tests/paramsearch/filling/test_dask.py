@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from filled import contents, grid_file
+from filled import SMALL, contents, grid_file
 from program import command, run
 
 KILL_A_BUSY_WORKER = """
@@ -27,6 +28,13 @@ with Client(sys.argv[1], set_as_default=False) as client:
         time.sleep(0.05)
     os.kill(pids[busy[0]], signal.SIGKILL)
     print(busy[0])
+"""
+WAIT_FOR_A_BUSY_WORKER = """
+import sys, time
+from distributed import Client
+with Client(sys.argv[1], set_as_default=False) as client:
+    while not any(client.processing().values()):
+        time.sleep(0.05)
 """
 
 
@@ -127,3 +135,28 @@ def test_the_scheduler_goes_away(tmp_path: Path) -> None:
     assert kept >= 2
     done = run("table", tmp_path / "grid.toml", "-o", tmp_path / "t", "--json")
     assert json.loads(done.stdout)["made"] == 12 - kept
+
+
+@pytest.mark.slow
+def test_an_interrupt_keeps_the_best_of_what_workers_search_for(tmp_path: Path) -> None:
+    text = SMALL.replace("[1, 2]", "[12]").replace("tries = 2", "tries = 500")
+    place = tmp_path / "t"
+    with cluster(tmp_path / "cluster", 2) as (address, _):
+        running = subprocess.Popen(
+            command(
+                "table", grid_file(tmp_path, text), "-o", place, "--scheduler", address, "--json"
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        waiting = [sys.executable, "-c", WAIT_FOR_A_BUSY_WORKER, address]
+        subprocess.run(waiting, check=True, timeout=120)
+        time.sleep(8)  # until the search has a family
+        running.send_signal(signal.SIGINT)
+        out, said = running.communicate(timeout=300)
+    assert running.returncode == 130, said
+    assert "Traceback" not in said
+    answer = json.loads(out)
+    assert answer["interrupted"] is True
+    assert answer["cut_short"] == len(contents(place)) >= 1

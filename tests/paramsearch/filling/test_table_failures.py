@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -153,13 +155,55 @@ def test_a_file_that_vanishes_during_a_run_is_made_again(tmp_path: Path, table: 
     ],
     ids=lambda line: line[:40].decode("latin1"),
 )  # fmt: skip
-def test_a_damaged_journal_does_no_harm(table: Path, tmp_path: Path, line: bytes) -> None:
+def test_a_damaged_journal_of_an_earlier_version_does_no_harm(
+    table: Path, tmp_path: Path, line: bytes
+) -> None:
     place = copied(table, tmp_path / "t")
     (place / "journal.jsonl").write_bytes(line + b"\n")
     with folder_of(place) as folder:
         pool = Here()
         assert Filler(folder, pool).run().done == 12
         assert not pool.jobs
+
+
+def test_the_journal_of_an_earlier_version_is_taken_in(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    place.mkdir()
+    lines = [
+        {"cell": "1-1-1e-06-0.9", "failure": "no luck"},
+        {"cell": "2-1-1e-06-0.9", "failure": "none either"},
+        {"cell": "2-1-1e-06-0.9", "start": "ab", "sha256": "cd", "seconds": 2.5},
+    ]
+    (place / "journal.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    for _ in range(2):
+        with folder_of(place) as folder:
+            assert folder.failures == {"1-1-1e-06-0.9": "no luck"}
+            assert folder.tried == {("2-1-1e-06-0.9", "ab")}
+    assert not (place / "journal.jsonl").exists()
+
+
+def test_a_database_that_is_none_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    place.mkdir()
+    (place / "state.sqlite").write_bytes(b"this is no database, but long enough to be one" * 99)
+    done = run("table", grid_file(tmp_path), "-o", place)
+    assert done.returncode == 2
+    assert "state.sqlite cannot be used" in done.stderr
+    assert "remove that file" in done.stderr
+    assert not (place / "index.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    "row", [(b"1", "a", None, None, 1.0), ("1-1-1e-06-0.9", None, b"x", None, 2)]
+)
+def test_rows_that_no_run_has_written_are_left_out(tmp_path: Path, row: tuple[Any, ...]) -> None:
+    with folder_of(tmp_path / "t"):
+        pass
+    with closing(sqlite3.connect(tmp_path / "t" / "state.sqlite")) as database, database:
+        columns = "cell, start, failure, sha256, seconds"
+        database.execute(f"INSERT INTO ended ({columns}) VALUES (?, ?, ?, ?, ?)", row)
+    with folder_of(tmp_path / "t") as folder:
+        assert (folder.failures, folder.tried) == ({}, set())
 
 
 def test_what_a_worker_sends_is_not_trusted(table: Path, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_the_command_is_interrupted(tmp_path: Path, times: int) -> None:
         text=True,
         start_new_session=True,  # as on a terminal, where Ctrl-C reaches the workers as well
     )
-    while not (place / "journal.jsonl").exists():
+    while not (place / "state.sqlite").exists():
         assert running.poll() is None
         time.sleep(0.1)
     time.sleep(5)  # until the worker has begun

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -214,8 +216,7 @@ def test_killed_and_resumed(table: Path, tmp_path: Path) -> None:
     first = {path.name: path.stat().st_mtime_ns for path in (place / "files").glob("*.json")}
     for stray in (place / "files").iterdir():
         assert stray.suffix == ".json" or stray.name.startswith("tmp")
-    with (place / "journal.jsonl").open("ab") as journal:
-        journal.write(b'{"cell": "1-1-1')  # cut off in the middle
+    (place / "state.sqlite-journal").write_bytes(b"cut off in the middle")
     done = run("table", tmp_path / "grid.toml", "-o", place, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["made"] == 12 - len(first)
@@ -274,8 +275,9 @@ def test_two_runs_share_a_folder(table: Path, tmp_path: Path) -> None:
     assert sum(made) == 12
     assert contents(place) == contents(table)
     assert len(index.read(place / "index.parquet")) == 24
-    lines = [json.loads(line) for line in (place / "journal.jsonl").read_text().splitlines()]
-    assert len({line["cell"] for line in lines}) == len(lines) == 12
+    with closing(sqlite3.connect(place / "state.sqlite")) as database:
+        cells = database.execute("SELECT cell FROM ended").fetchall()
+    assert len(set(cells)) == len(cells) == 12
 
 
 def test_claims_exclude_other_processes(tmp_path: Path) -> None:
