@@ -109,6 +109,18 @@ def test_no_import_cycles() -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
+def test_no_cycles_among_the_folders_of_the_search() -> None:
+    """Families know nothing of programs, programs nothing of noise."""
+    graph: dict[str, set[str]] = {}
+    for name in in_room("paramsearch.search"):
+        folder = name.split(".")[2:-1]
+        if folder:
+            known = {".".join(other.split(".")[2:-1]) for other in ours(name)}
+            graph.setdefault(folder[0], set()).update(known - {folder[0], ""})
+    order = [name for name in TopologicalSorter(graph).static_order() if name in graph]
+    assert order == ["families", "dominance", "noise"]
+
+
 def test_no_cycles_among_rooms() -> None:
     """A room is a folder, or a module beside the folders."""
     graph: dict[str, set[str]] = {}

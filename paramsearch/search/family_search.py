@@ -28,32 +28,16 @@ from paramsearch.search.candidate import Candidate, Start
 from paramsearch.search.dominance.calibration import Calibration, TailCorrection
 from paramsearch.search.effort import Effort
 from paramsearch.search.families.family_draft import DraftKey, FamilyDraft
-from paramsearch.search.family_screening import FamilyScreening, changes_at
+from paramsearch.search.family_screening import FamilyScreening
 from paramsearch.search.noise.atom_moves import Move, predicted_gains
 from paramsearch.search.noise.evidence import evidence_of
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
 from paramsearch.search.noise.tied_laws import tied_laws
 from paramsearch.search.screened_family import Screened
+from paramsearch.search.settings import SearchSettings
 from paramsearch.search.stage import Stage
 from paramsearch.search.target import Target
-
-_SCREENING_UNTIL, _STAGE_2_UNTIL, _ATOMS_UNTIL, _RANDOM_UNTIL = 0.35, 0.55, 0.8, 0.95
-"""Shares of the budget in seconds at which the four parts of a search end."""
-_WORTHWHILE_GAIN = 2e-4
-"""Relative gain from which a move is worthwhile."""
-_PROMISING_MOVE = 1.006
-"""A randomly changed candidate within this ratio of the best price is worth improving."""
-_SIMILAR_VALUE = 1.01
-"""Random changes go to stage 2 up to this ratio of the messages that stage 1 predicts."""
-_GIVE_UP = 1.01
-"""Stage 2 ends early for a family that is unlikely to come within this ratio of the best price."""
-_FEWEST_RANKED = 5
-"""Number of families from which a rank correlation says something."""
-_AT_ONCE = 8
-"""Families that are solved with the same best one in mind, for threads to share."""
-_PATIENCE = 12
-"""Number of single moves in a row that may fail.  These constants are rules of thumb."""
 
 _NO_FAMILY_FITS = (
     "no family fits into the tables of the estimates: this problem needs too much noise; take a "
@@ -75,6 +59,7 @@ class Search(Stage[Candidate]):
         prices: Prices that different starts reached in ``run``, before random changes.
         solved: The families that both stages solved to the end.
         stage_1: The family that stage 1 chose, with its program solved by cvxpy.
+        settings: How to search.
     """
 
     target: Target
@@ -86,6 +71,7 @@ class Search(Stage[Candidate]):
     prices: list[float] = field(default_factory=list)
     solved: list[tuple[Screened, Candidate]] = field(default_factory=list)
     stage_1: Screened | None = None
+    settings: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -116,7 +102,7 @@ class Search(Stage[Candidate]):
         both = [(entry.messages, other.solution.messages) for entry, other in self.solved]
         if both:
             found["stage_2_per_stage_1"] = round(both[0][1] / both[0][0], 4)
-        if len(both) >= _FEWEST_RANKED:
+        if len(both) >= self.settings.fewest_ranked:
             found["stage_1_rank_correlation"] = round(rank_correlation(both), 3)
         return found
 
@@ -133,14 +119,16 @@ class Search(Stage[Candidate]):
         found.sort(key=lambda candidate: candidate.price)
         improved = in_threads(
             lambda candidate: self.improved(
-                candidate, until=_ATOMS_UNTIL, patience=effort.patience
+                candidate, until=self.settings.atoms_until, patience=effort.patience
             ),
             found[: effort.improved],
         )
         self.prices += [candidate.price for candidate in improved]
         if top > 1:
             self.good = sorted(improved, key=lambda candidate: candidate.price)
-            self.change_randomly(effort.changes, at_once=_AT_ONCE, until=_RANDOM_UNTIL)
+            self.change_randomly(
+                effort.changes, at_once=self.settings.at_once, until=self.settings.random_until
+            )
         if self.best is None:
             raise TooLarge(_NO_FAMILY_FITS)
         return self.best
@@ -150,11 +138,11 @@ class Search(Stage[Candidate]):
 
         What stage 2 learns in one round calibrates stage 1 for the next.
         """
-        changes = changes_at(self.target.problem.max_value, self.budget.tries)
+        changes = self.screening.settings.changes(self.target.problem.max_value, self.budget.tries)
         in_round = math.ceil(changes / effort.rounds)
         self.screening.stage = f"stage 1, round 1/{effort.rounds}"
         families = self.screening.run(drafts, in_round, until=self._screening_until(0, effort))
-        if not self.budget.spent(_SCREENING_UNTIL):
+        if not self.budget.spent(self.settings.screening_until):
             families[0] = families[0].exact()
         self.stage_1 = families[0]
         self.progress(
@@ -164,7 +152,7 @@ class Search(Stage[Candidate]):
         self.planned = effort.rounds * min(len(families), effort.families)
         found = self._solve_all(families[: effort.families])
         for number in range(1, effort.rounds):
-            if self.best is None or self.budget.spent(_STAGE_2_UNTIL):
+            if self.best is None or self.budget.spent(self.settings.solving_until):
                 break
             learned = evidence_of(self.best.solution)
             self.screening.stage = f"stage 1, round {number + 1}/{effort.rounds}"
@@ -175,10 +163,9 @@ class Search(Stage[Candidate]):
             found += self._solve_all(again[: effort.families])
         return found
 
-    @staticmethod
-    def _screening_until(number: int, effort: Effort) -> float:
+    def _screening_until(self, number: int, effort: Effort) -> float:
         """The share of the budget at which stage 1 ends in a round."""
-        first, last = _SCREENING_UNTIL, _STAGE_2_UNTIL
+        first, last = self.settings.screening_until, self.settings.solving_until
         return first + (last - first) * number / effort.rounds
 
     def _tail(self) -> TailCorrection | None:
@@ -188,7 +175,7 @@ class Search(Stage[Candidate]):
         logs = [math.log((c.solution.messages - central) / e.value) for e, c in latest]
         # only differences within a round count: each has a calibration of its own
         self.ratios += [log - sum(logs) / len(logs) for log in logs]
-        if len(self.solved) < _FEWEST_RANKED:
+        if len(self.solved) < self.settings.fewest_ranked:
             return None
         concentrations = [entry.concentration for entry, _ in self.solved]
         return TailCorrection.fitted(concentrations, np.exp(self.ratios).tolist())
@@ -196,15 +183,15 @@ class Search(Stage[Candidate]):
     def _solve_all(self, families: list[Screened]) -> list[Candidate]:
         """Stage 2 for several families; those that are too large are left out."""
         found: list[Candidate] = []
-        for begin in range(0, len(families), _AT_ONCE):
-            entries = families[begin : begin + _AT_ONCE]
+        for begin in range(0, len(families), self.settings.at_once):
+            entries = families[begin : begin + self.settings.at_once]
             solved = in_threads(partial(self._tried, near=self.best if found else None), entries)
             for entry, candidate in zip(entries, solved, strict=True):
                 if candidate is not None:
                     found.append(candidate)
                     if not candidate.solution.gave_up:
                         self.solved.append((entry, candidate))
-            if self.budget.spent(_STAGE_2_UNTIL):
+            if self.budget.spent(self.settings.solving_until):
                 break
         if self.best is None:
             raise TooLarge(_NO_FAMILY_FITS)
@@ -212,7 +199,7 @@ class Search(Stage[Candidate]):
 
     def _tried(self, entry: Screened, *, near: Candidate | None) -> Candidate | None:
         """The solution of stage 2, unless it is too large or the time is over."""
-        if self.best is not None and self.budget.spent(_STAGE_2_UNTIL):
+        if self.best is not None and self.budget.spent(self.settings.solving_until):
             return None
         try:
             candidate = self.solve_screened(entry, near)
@@ -229,7 +216,11 @@ class Search(Stage[Candidate]):
 
     def refine(self, start: Start) -> Candidate:
         """Search only from ``start``, and only change single atoms."""
-        return self.improved(self.solve_start(start), until=_ATOMS_UNTIL, patience=_PATIENCE)
+        return self.improved(
+            self.solve_start(start),
+            until=self.settings.atoms_until,
+            patience=self.settings.patience,
+        )
 
     def solve_start(self, start: Start) -> Candidate:
         """The best noise for the family of ``start``, beginning with the noise it had."""
@@ -249,10 +240,11 @@ class Search(Stage[Candidate]):
         if law is not None:
             model = NoiseModel(model.family, self.target, law)
         log_noise = np.array([noise[value] for value in model.defined_values]).T
+        give_up = self.settings.give_up
         solution = optimize_noise(
             model,
             model.tied(log_noise),
-            give_up=math.inf if near is None else near.messages_at(entry.draft) * _GIVE_UP,
+            give_up=math.inf if near is None else near.messages_at(entry.draft) * give_up,
             deadline=self.budget.at(1.0),
             progress=self.progress,
         )
@@ -301,7 +293,7 @@ class Search(Stage[Candidate]):
 
     def promising_moves(self, state: Candidate) -> Iterator[Move]:
         """List the moves that are predicted to be worthwhile, best first."""
-        limit = -_WORTHWHILE_GAIN * state.solution.messages
+        limit = -self.settings.worthwhile_gain * state.solution.messages
         moves = predicted_gains(state.draft, state.model, state.solution)
         return takewhile(lambda move: move.gain <= limit, moves)
 
@@ -311,7 +303,7 @@ class Search(Stage[Candidate]):
             candidate = self.solve(draft, state)
         except TooLarge:
             return None
-        if candidate.price >= state.price * (1 - _WORTHWHILE_GAIN):
+        if candidate.price >= state.price * (1 - self.settings.worthwhile_gain):
             return None
         self.report("changing single atoms")
         return candidate
@@ -347,7 +339,7 @@ class Search(Stage[Candidate]):
         if found is None:
             return None
         found = self.screening.improved(found, until=until, patience=1)
-        limit = base.messages_at(found.draft) * _SIMILAR_VALUE
+        limit = base.messages_at(found.draft) * self.settings.similar
         return found if found.messages <= limit else None
 
     def _changed(self, base: Candidate, draft: FamilyDraft, until: float) -> Candidate | None:
@@ -358,7 +350,7 @@ class Search(Stage[Candidate]):
             candidate = self.solve(draft, base)
         except TooLarge:
             return None
-        if candidate.price >= base.price * _PROMISING_MOVE:
+        if candidate.price >= base.price * self.settings.promising:
             return None
         return self.improved(candidate, until=until, patience=1)
 

@@ -31,7 +31,8 @@ from paramsearch.search.dominance.screening import Multipliers, screen, worst_by
 from paramsearch.search.families import hub_families
 from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.families.random_moves import random_move
-from paramsearch.search.family_screening import FamilyScreening, changes_at, predicted
+from paramsearch.search.family_screening import FamilyScreening, predicted
+from paramsearch.search.settings import ScreeningSettings
 from paramsearch.search.target import Target
 
 
@@ -271,10 +272,11 @@ def test_a_prediction_follows_a_similar_family() -> None:
 
 
 def test_fewer_changes_where_each_takes_longer() -> None:
-    assert changes_at(20) > changes_at(50) == changes_at(64) > changes_at(200) > changes_at(5000)
-    assert changes_at(5000) >= 1
-    assert changes_at(20, 8) == changes_at(20) // 10
-    assert changes_at(2) == 32
+    changes = ScreeningSettings().changes
+    at = {top: changes(top, 80) for top in (2, 20, 50, 64, 200, 5000)}
+    assert at[20] > at[50] == at[64] > at[200] > at[5000] >= 1
+    assert changes(20, 8) == at[20] // 10
+    assert at[2] == 32
 
 
 def test_recalibration_solves_the_pool_again() -> None:
