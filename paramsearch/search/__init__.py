@@ -1,4 +1,4 @@
-"""Which family of atoms, and how much noise on each?
+"""The search for the cheapest noise: a family of atoms, and a law for each of them.
 
 A reader follows the data: ``target`` (what is searched for) -> ``families`` (drafts, hubs, moves)
 -> ``noise`` (the cheapest noise for one family) -> ``family_search`` (the search over families).

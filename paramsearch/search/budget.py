@@ -1,4 +1,4 @@
-"""How long a search may take."""
+"""The limits of a search: tries, seconds, and interrupts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 
 def never() -> bool:
-    """Do not stop."""
+    """Return False: never stop."""
     return False
 
 
 @dataclass
 class Budget:
-    """``tries`` says how thorough a search is; it ends after ``seconds``, or when ``stop`` says so.
+    """The limits of one search: ``tries`` says how thorough it is; it ends after ``seconds``, or
+    when ``stop`` says so.
 
     ``cut`` says whether anything ended early.
     """
@@ -27,11 +28,11 @@ class Budget:
     stop: Callable[[], bool] = never
 
     def at(self, share: float) -> float:
-        """Time of the monotonic clock when this share of the seconds has passed."""
+        """Return the time of the monotonic clock when this share of the seconds has passed."""
         return self.begun + share * self.seconds
 
     def spent(self, share: float = 1.0) -> bool:
-        """Whether this share of the seconds has passed, or the search is to stop."""
+        """Tell whether this share of the seconds has passed, or the search is to stop."""
         is_spent = time.monotonic() > self.at(share) or self.stop()
         self.cut = self.cut or is_spent
         return is_spent

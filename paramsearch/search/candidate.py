@@ -1,4 +1,4 @@
-"""What a search begins with, and what it compares: families with their noise."""
+"""Families with their noise: what a search begins with, and what it compares."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class Candidate:
 
     @property
     def price(self) -> float:
-        """What the target minimizes."""
+        """The number that the target minimizes."""
         return self.model.target.price(self.solution.messages, self.draft.symbols)
 
     def messages_at(self, draft: FamilyDraft) -> float:
-        """The messages at which the family of ``draft`` has this price."""
+        """Return the messages at which the family of ``draft`` has this price."""
         return self.model.target.messages_at(self.price, draft.symbols)
 
 
 @dataclass(frozen=True)
 class Start:
-    """A family to begin with, and the noise it had in a similar problem."""
+    """A family to begin with, and the noise that it had in a similar problem."""
 
     draft: FamilyDraft
     noise: NoiseByValue
 
     def noise_for(self, model: NoiseModel) -> FloatArray:
-        """The noise that a search begins with.
+        """Return the noise that a search begins with.
 
         If the problem is not that similar, the noise may be a tiny part of what is needed: it is
         raised at once, so that noise beyond every table is refused before long tables are made.

@@ -1,4 +1,4 @@
-"""How much of stage 2 a search can afford."""
+"""The amount of stage 2 that a search can afford."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paramsearch.request import DEFAULT_TRIES
 
 @dataclass(frozen=True)
 class Effort:
-    """How much of stage 2 is affordable at one max_value.
+    """The amount of stage 2 that is affordable at one max_value.
 
     Attributes:
         rounds: Rounds of both stages; each calibrates the next.
@@ -27,7 +27,7 @@ class Effort:
 
     @staticmethod
     def at(max_value: int, tries: int) -> Effort:
-        """The effort for a max_value: one solution of stage 2 takes milliseconds to minutes."""
+        """Return the effort for a max_value: one solution of stage 2 takes milliseconds to minutes."""
         effort = next(effort for limit, effort in _EFFORTS.items() if max_value <= limit)
         share = tries / DEFAULT_TRIES
         return Effort(

@@ -1,4 +1,4 @@
-"""The search over families by stage 1: thousands of them, in seconds.
+"""The search over families by stage 1, which screens thousands of them in seconds.
 
 From several starts, single atoms change their parts as long as the dominance program gains; then
 hubs change at random, and what looks promising is improved again.  Large problems begin with the
@@ -72,7 +72,7 @@ class FamilyScreening(Stage[Screened]):
         self.pool = {entry.shape: entry for entry in found}
 
     def run(self, starts: Iterable[FamilyDraft], changes: int, *, until: float) -> list[Screened]:
-        """Search from ``starts`` and from hub families, and make so many random changes.
+        """Search from ``starts`` and from hub families, and make this number of random changes.
 
         Returns families with different hubs, best first.
         """
@@ -100,7 +100,7 @@ class FamilyScreening(Stage[Screened]):
         return sorted((self.pool or {}).values(), key=lambda entry: entry.price)
 
     def _starts(self, until: float) -> list[FamilyDraft]:
-        """Hub families, or those of a smaller max_value in proportion."""
+        """List hub families, or the families of a smaller max_value in proportion."""
         target, top, settings = self.target, self.target.problem.max_value, self.settings
         shapes = hub_families.shapes(target) if top <= settings.few_hubs_until else []
         drafts = [hub_families.draft_from_hubs(target, hubs) for hubs in shapes]
@@ -129,7 +129,8 @@ class FamilyScreening(Stage[Screened]):
         return self.within_limits(drafts)
 
     def within_limits(self, drafts: Iterable[FamilyDraft | None]) -> list[FamilyDraft]:
-        """The drafts and, where bits count, those with so few hubs that messages are shorter."""
+        """Add to the drafts, where bits count, similar ones with so few hubs that messages are
+        shorter."""
         found = {draft.key: draft for draft in drafts if draft is not None}
         if self.target.objective == "bits":
             for draft in list(found.values()):
@@ -157,7 +158,7 @@ class FamilyScreening(Stage[Screened]):
         return Screened(self.target, arrays, program, solution, self.tail)
 
     def bound(self, draft: FamilyDraft, near: Screened) -> float:
-        """A lower bound of the value of a family, from the multipliers of a similar one."""
+        """Return a lower bound on the value of a family, from the multipliers of a similar one."""
         self._count()
         arrays = DraftArrays.of(draft)
         program = self.calibration.program(self.target, arrays.inputs, arrays.size)
@@ -197,7 +198,7 @@ class FamilyScreening(Stage[Screened]):
         self.change_randomly(changes, at_once=self.settings.batch(changes), until=until)
 
     def changed(self, entry: Screened, draft: FamilyDraft) -> Screened | None:
-        """The family of ``draft``, a change of ``entry``, if it looks promising."""
+        """Solve the program of ``draft``, a change of ``entry``; None unless it looks promising."""
         settings = self.settings
         few = self.target.problem.max_value <= settings.few_families_until
         limit = entry.value_at(draft)
@@ -245,8 +246,8 @@ def predicted(
     budget: Budget | None = None,
     calibration: Calibration | None = None,
 ) -> Screened:
-    """A prediction: a good family and what it costs, from the shape of a good family for a similar
-    target, or from a search, which is short unless asked otherwise."""
+    """Predict a good family and its cost, from the shape of a good family for a similar target, or
+    from a search, which is short unless asked otherwise."""
     calibration = calibration or Calibration.typical(target)
     screening = FamilyScreening(target, calibration, budget or Budget(), random.Random(0))
     draft = None if near is None else hub_families.rescaled(target, near)

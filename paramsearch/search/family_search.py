@@ -1,4 +1,4 @@
-"""The search: stage 1 chooses families, stage 2 finds their noise and changes single atoms.
+"""The search over families by both stages.
 
 The families that look best to the dominance program go to stage 2.  What that learns about the
 radii of the active pairs calibrates the program, which searches again around the best families.
@@ -47,7 +47,7 @@ _NO_FAMILY_FITS = (
 
 @dataclass
 class Search(Stage[Candidate]):
-    """One search.
+    """A search for the cheapest noise of one target.
 
     Attributes:
         target: What is searched for.
@@ -90,8 +90,8 @@ class Search(Stage[Candidate]):
         )
 
     def findings(self) -> dict[str, float | int]:
-        """What a file says of its search: families of both stages, and how well stage 1 predicted
-        the messages of stage 2."""
+        """Return what the provenance of a file says about its search: families of both stages, and
+        how well stage 1 predicted the messages of stage 2."""
         found: dict[str, float | int] = {
             "families": self.tries,
             "screened": self.screening.screened,
@@ -107,7 +107,7 @@ class Search(Stage[Candidate]):
         return found
 
     def run(self, start: Start | None = None, drafts: Sequence[FamilyDraft] = ()) -> Candidate:
-        """Search from hub families of its own, from ``drafts`` and, if given, from ``start``."""
+        """Search from hub families, from ``drafts`` and, if given, from ``start``."""
         top, tries = self.target.problem.max_value, self.budget.tries
         effort = Effort.at(top, tries)
         found = [] if start is None else [self.solve_start(start)]
@@ -134,7 +134,7 @@ class Search(Stage[Candidate]):
         return self.best
 
     def _screened(self, drafts: list[FamilyDraft], effort: Effort) -> list[Candidate]:
-        """The best families of stage 1 with their noise.
+        """Find the noise of the best families of stage 1.
 
         What stage 2 learns in one round calibrates stage 1 for the next.
         """
@@ -164,12 +164,13 @@ class Search(Stage[Candidate]):
         return found
 
     def _screening_until(self, number: int, effort: Effort) -> float:
-        """The share of the budget at which stage 1 ends in a round."""
+        """Return the share of the budget at which stage 1 ends in a round."""
         first, last = self.settings.screening_until, self.settings.solving_until
         return first + (last - first) * number / effort.rounds
 
     def _tail(self) -> TailCorrection | None:
-        """What the families that both stages solved say about heavy tails, if there are enough."""
+        """Fit the correction for heavy tails to the families that both stages solved, if there are
+        enough."""
         central = central_messages(self.target.step)
         latest = self.solved[len(self.ratios) :]
         logs = [math.log((c.solution.messages - central) / e.value) for e, c in latest]
@@ -181,7 +182,7 @@ class Search(Stage[Candidate]):
         return TailCorrection.fitted(concentrations, np.exp(self.ratios).tolist())
 
     def _solve_all(self, families: list[Screened]) -> list[Candidate]:
-        """Stage 2 for several families; those that are too large are left out."""
+        """Find the noise of several families; leave out those that are too large."""
         found: list[Candidate] = []
         for begin in range(0, len(families), self.settings.at_once):
             entries = families[begin : begin + self.settings.at_once]
@@ -198,7 +199,7 @@ class Search(Stage[Candidate]):
         return found
 
     def _tried(self, entry: Screened, *, near: Candidate | None) -> Candidate | None:
-        """The solution of stage 2, unless it is too large or the time is over."""
+        """Find the noise of a family; None if it is too large or the time is over."""
         if self.best is not None and self.budget.spent(self.settings.solving_until):
             return None
         try:
@@ -223,13 +224,13 @@ class Search(Stage[Candidate]):
         )
 
     def solve_start(self, start: Start) -> Candidate:
-        """The best noise for the family of ``start``, beginning with the noise it had."""
+        """Find the best noise for the family of ``start``, beginning with the noise that it had."""
         model = NoiseModel(start.draft.family, self.target)
         x = start.noise_for(model)
         return self._solved(start.draft, optimize_noise(model, x, deadline=self.budget.at(1.0)))
 
     def solve_screened(self, entry: Screened, near: Candidate | None = None) -> Candidate:
-        """The best noise for a family, beginning with that of stage 1.
+        """Find the best noise for a family, beginning with the noise of stage 1.
 
         Optimization stops early when the result is unlikely to come close to ``near``.
         """
@@ -251,7 +252,8 @@ class Search(Stage[Candidate]):
         return self._solved(entry.draft, solution)
 
     def solve(self, draft: FamilyDraft, near: Candidate | None = None) -> Candidate:
-        """The best noise for a family, beginning with the noise of the similar family ``near``.
+        """Find the best noise for a family, beginning with the noise of the similar family
+        ``near``.
 
         Optimization stops early when the result is unlikely to cost less than ``near``.
         """
@@ -281,7 +283,7 @@ class Search(Stage[Candidate]):
         return candidate
 
     def best_in_words(self) -> str:
-        """The cost of the best candidate."""
+        """Return the cost of the best candidate in words."""
         assert self.best is not None
         messages = self.best.solution.messages * self.target.problem.dimension
         return f"{messages:,.0f} messages"
@@ -334,7 +336,7 @@ class Search(Stage[Candidate]):
         self.good = sorted([*self.good, *better], key=lambda other: other.price)[:kept]
 
     def _screened_change(self, base: Screened, draft: FamilyDraft, until: float) -> Screened | None:
-        """The family of ``draft``, improved by stage 1, if it is about as good."""
+        """Improve the family of ``draft`` by stage 1; None unless it is about as good as before."""
         found = self.screening.changed(base, draft)
         if found is None:
             return None
@@ -343,7 +345,8 @@ class Search(Stage[Candidate]):
         return found if found.messages <= limit else None
 
     def _changed(self, base: Candidate, draft: FamilyDraft, until: float) -> Candidate | None:
-        """The candidate of ``draft``, a change of ``base``, if it is worth improving."""
+        """Find the noise of ``draft``, a change of ``base``, and improve it; None if that is not
+        worthwhile."""
         if self.budget.spent(until):
             return None
         try:
@@ -356,6 +359,6 @@ class Search(Stage[Candidate]):
 
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
-    """Spearman's correlation: that of the ranks of the first and of the second numbers."""
+    """Return Spearman's correlation of the first and the second numbers."""
     first, second = (np.argsort(np.argsort(values)) for values in zip(*pairs, strict=True))
     return float(np.corrcoef(first, second)[0, 1])

@@ -1,4 +1,4 @@
-"""The paper's own parameters, for comparison: its theorem, alone or with the program's t'.
+"""The paper's own parameters: its theorem, alone or with the t' of its program.
 
 Ghazi, Kumar, Manurangsi, Pagh, Sinha (ICML 2021), thm:main-dp-opt and its remark: with eps - eps* =
 eps_1 + eps_2, delta = delta_1 + delta_2 and the family {m, -ceil(m/2), -floor(m/2)},
@@ -32,7 +32,7 @@ _halves = cache(halves)
 
 
 def theorem(target: Target) -> Proposal:
-    """The analytic parameters, with the slack split into halves."""
+    """Return the analytic parameters, with the slack split into halves."""
     family = _family(target)
     top = target.problem.max_value
     gamma = top * math.ceil(1 + math.log2(top))
@@ -47,7 +47,8 @@ def refined(
     progress: Progress = silent,
     t_prime: FloatArray | None = None,
 ) -> Proposal:
-    """The theorem's parameters with t' from the dominance program and the best split of the slack.
+    """Return the theorem's parameters with t' from the dominance program and the best split of the
+    slack.
 
     ``t_prime`` is computed if it is not given.
     """
@@ -104,7 +105,7 @@ def _proposal(
 def _split_cost(
     target: Target, family: Family, t_prime: FloatArray, slack: float
 ) -> Callable[[float], float]:
-    """The messages of a proposal as a function of the first atom's share of the slack."""
+    """Return the messages of a proposal as a function of the first atom's share of the slack."""
     even = _proposal(target, family, t_prime, eps_1=slack / 2, eps_2=slack / 2)
     noises = [(len(elements), noise) for elements, noise in even.atoms if noise]
     weight = np.array([size * noise.r for size, noise in noises])

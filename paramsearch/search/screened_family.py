@@ -1,4 +1,4 @@
-"""A family as stage 1 sees it: the solution of its program, and what stage 2 may make of it."""
+"""A family as stage 1 has solved it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _MOST_FOR_CVXPY = 15_000
 
 @dataclass(frozen=True)
 class Screened:
-    """A family for a target, the solution of its dominance program, and what corrects its value."""
+    """A family for a target, the solution of its dominance program, and the correction of its
+    value."""
 
     target: Target
     arrays: DraftArrays
@@ -46,7 +47,7 @@ class Screened:
 
     @property
     def messages(self) -> float:
-        """About the messages that stage 2 reaches: with those of the central noise."""
+        """A prediction of the messages that stage 2 reaches, with the central noise."""
         factor = 1.0 if self.tail is None else self.tail.factor(self.concentration)
         return self.value * factor + central_messages(self.target.step)
 
@@ -62,15 +63,15 @@ class Screened:
 
     @property
     def price(self) -> float:
-        """About what the target minimizes."""
+        """A prediction of the number that the target minimizes."""
         return self.target.price(self.messages, self.draft.symbols)
 
     def messages_at(self, draft: FamilyDraft) -> float:
-        """The messages at which the family of ``draft`` has this price."""
+        """Return the messages at which the family of ``draft`` has this price."""
         return self.target.messages_at(self.price, draft.symbols)
 
     def value_at(self, draft: FamilyDraft) -> float:
-        """The value of the program at which the family of ``draft`` has about this price."""
+        """Return the value of the program at which the family of ``draft`` has about this price."""
         more = self.messages_at(draft) - self.messages
         return self.value * (1 + more / (self.messages - central_messages(self.target.step)))
 
@@ -79,8 +80,8 @@ class Screened:
         return Multipliers(self.solution.pairs, self.solution.multipliers)
 
     def exact(self) -> Screened:
-        """With a more exact solution, by cvxpy; the same if that fails, would take minutes, or
-        takes longer than everything else."""
+        """Return the family with a more exact solution, by cvxpy; the same family if that fails,
+        would take minutes, or would take longer than everything else."""
         from paramsearch.search.dominance.exact import solve_exactly
 
         few = self.draft.max_value < _CVXPY_FROM
@@ -92,7 +93,7 @@ class Screened:
             return self
 
     def noise(self, calibration: Calibration) -> NoiseByValue:
-        """Noise for stage 2 to begin with, by the value that an atom defines."""
+        """Return noise for stage 2 to begin with, by the value that an atom defines."""
         t_prime, r = self.solution.t_prime, calibration.r(len(self.arrays.size))
         mean = np.sqrt(r * t_prime**2 + (_SMALLEST_MEAN * r / _TYPICAL_R) ** 2)
         # noises with few copies want a larger r
@@ -102,5 +103,5 @@ class Screened:
 
     @cached_property
     def shape(self) -> tuple[tuple[int, Parts], ...]:
-        """The hubs: families with the same hubs are hardly different."""
+        """The hubs, which tell families apart: those with the same hubs hardly differ."""
         return tuple(sorted((v, parts) for v, parts in self.draft.parts.items() if v < 0))

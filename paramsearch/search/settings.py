@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ScreeningSettings:
-    """How stage 1 searches."""
+    """Settings of stage 1."""
 
     gap: float = 5e-4
     """Relative duality gap of a program."""
@@ -94,7 +94,7 @@ class ScreeningSettings:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How stage 2 searches, and how it shares a budget in seconds with stage 1."""
+    """Settings of stage 2, and how it shares a budget in seconds with stage 1."""
 
     screening_until: float = 0.35
     """Share of the budget after which the first round of stage 1 ends."""

@@ -1,4 +1,4 @@
-"""What both stages of the search do with families: change single atoms, change hubs at random."""
+"""The loops that both stages of the search share: change single atoms, change hubs at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The two stages of the search, one at a time, for one family: programs that a person can look at.
+"""The two stages of the search for one family, one at a time, for people who look into the
+programs.
 
 Stage 1, ``dominance_program``, is convex: it finds the dominance vector t' that costs the fewest
 messages, by cvxpy, with multipliers and a duality gap.  Stage 2, ``optimize_noise``, is local: it
@@ -56,7 +57,7 @@ class DominanceVector(Summarized):
         return self.value / self.lower - 1 if self.lower else 0.0
 
     def summary(self) -> tuple[str, str]:
-        """The cost, and what shows that nothing costs less."""
+        """Return the cost, and what shows that nothing costs less."""
         atoms, pairs = counted(len(self.t_prime), "atom"), counted(len(self.multipliers), "pair")
         first = f"{atoms}, value {self.value:,.6g}"
         return first, f"{pairs} of inputs active, duality gap {self.gap:.1e}"
@@ -80,7 +81,7 @@ class OptimizedNoise(Summarized):
     proposal: Proposal
 
     def summary(self) -> tuple[str, str]:
-        """The cost, and the worst changes."""
+        """Return the cost, and the worst changes."""
         worst = sorted(self.multipliers, key=lambda change: -self.multipliers[change])
         first = f"{counted(len(self.noise), 'atom')}, {self.messages:,.1f} noise messages"
         return first, f"{counted(len(worst), 'active change')}: {'; '.join(worst[:3])}"
@@ -193,7 +194,7 @@ def optimize_noise(
 
 
 def _target(family: Family, problem: Problem, central_fraction: float) -> Target:
-    """The problem with the central noise that uses this share of eps."""
+    """Return the problem with the central noise that uses this share of eps."""
     if problem.max_value != family.max_value:
         raise InvalidParameter(
             f"the problem has max_value = {problem.max_value:,}, and the family is for "
@@ -203,14 +204,14 @@ def _target(family: Family, problem: Problem, central_fraction: float) -> Target
 
 
 def _unit_first(family: Family) -> list[Atom]:
-    """The atoms in the order of a program: {-1, +1} first."""
+    """List the atoms in the order of a program: {-1, +1} first."""
     return [UNIT, *(elements for elements in family.atoms if elements != UNIT)]
 
 
 def _log_noise(
     family: Family, target: Target, start: DominanceVector | Mapping[Atom, NegativeBinomial]
 ) -> FloatArray:
-    """(log mean, log r) of every atom."""
+    """Return (log mean, log r) of every atom."""
     if isinstance(start, DominanceVector):
         t_prime = [start.t_prime[elements] for elements in _unit_first(family)]
         r = Calibration.typical(target).r(len(t_prime))

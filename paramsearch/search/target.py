@@ -1,4 +1,4 @@
-"""What is searched for: the cheapest noise for a problem at a given central noise."""
+"""The target of a search: the cheapest noise for a problem at a given central noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_SPENT = 0.98
 
 
 def usual_m(noise: NoiseLaw) -> int:
-    """The m of the noise that families are compared with; 0 for negative binomials."""
+    """Return the m of the noise that families are compared with; 0 for negative binomials."""
     return _USUAL_M if noise == "burst" else 0
 
 
@@ -49,7 +49,7 @@ class Target:
     m: int = 0
 
     def at(self, max_value: int) -> Target:
-        """The same target for another max_value; the same eps_central gives the same slacks."""
+        """Return the same target for another max_value; the same eps_central gives the same slacks."""
         return replace(self, problem=replace(self.problem, max_value=max_value))
 
     @property
@@ -63,13 +63,13 @@ class Target:
         return self.eps_central / self.problem.max_value
 
     def slack(self, distance: float) -> float:
-        """The part of eps that is left for the atoms when a value changes by ``distance``."""
+        """Return the part of eps that is left for the atoms when a value changes by ``distance``."""
         problem = self.problem
         spent = problem.changed_coordinates * self.step * distance
         return problem.eps - min(spent, _MOST_SPENT * problem.eps)
 
     def price(self, noise_messages: float, symbols: int) -> float:
-        """What is minimized: noise messages, or bits of all users."""
+        """Return the number that is minimized: noise messages, or bits of all users."""
         if self.objective == "messages":
             return noise_messages
         problem = self.problem
@@ -77,7 +77,7 @@ class Target:
         return self._bits(symbols) * (problem.n + sent)
 
     def messages_at(self, price: float, symbols: int) -> float:
-        """The noise messages with this price."""
+        """Return the noise messages with this price."""
         if self.objective == "messages":
             return price
         problem = self.problem
@@ -88,7 +88,7 @@ class Target:
         return bits_per_message(self.problem.dimension * symbols)
 
     def hub_limits(self, hubs: int) -> list[int]:
-        """Numbers of hubs, less than ``hubs``, beyond which a message takes a further bit."""
+        """List the numbers of hubs, less than ``hubs``, beyond which a message takes a further bit."""
         symbols = self.problem.max_value + 1  # without any hub
         bits = range(self._bits(symbols), self._bits(symbols + hubs))
         return [2**length // self.problem.dimension - symbols for length in bits]

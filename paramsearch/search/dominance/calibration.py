@@ -1,4 +1,4 @@
-"""What stage 1 assumes of stage 2: how far from its slack a pair must stay, and the r of noises.
+"""Assumptions of stage 1 about stage 2: how far from its slack a pair must stay, and r of the laws.
 
 The defaults hold for typical problems.  Once stage 2 has solved a family, its active pairs show
 their own radii: slack over the deviation of the loss.
@@ -39,8 +39,8 @@ that of the rate."""
 
 @dataclass(frozen=True)
 class TailCorrection:
-    """What heavy tails cost: log messages rise by ``rate`` per unit of concentration, and families
-    of a ``typical`` concentration cost what their program says."""
+    """A correction for heavy tails: log messages rise by ``rate`` per unit of concentration, and
+    families of a ``typical`` concentration cost as much as their program says."""
 
     typical: float
     rate: float = _TAIL_RATE
@@ -50,7 +50,8 @@ class TailCorrection:
 
     @staticmethod
     def fitted(concentrations: Sequence[float], ratios: Sequence[float]) -> TailCorrection:
-        """From messages of stage 2 over values of stage 1, for families that both solved."""
+        """Fit the correction to families that both stages solved: messages of stage 2 over values
+        of stage 1."""
         typical = float(np.mean(concentrations))
         x, y = np.array(concentrations) - typical, np.log(ratios)
         rate = (x @ y + _TAIL_RIDGE * _TAIL_RATE) / (x @ x + _TAIL_RIDGE)
@@ -59,7 +60,7 @@ class TailCorrection:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What stage 2 found: the distance, radius and multiplier of each active pair, and r."""
+    """Findings of stage 2: the distance, radius and multiplier of each active pair, and r."""
 
     distance: IntArray
     radius: FloatArray
@@ -70,7 +71,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Radii and r.
+    """The radii and r that stage 1 assumes.
 
     Attributes:
         radius: z, by the distance of two inputs: the slack of an active pair, in units of the
@@ -91,7 +92,7 @@ class Calibration:
         return Calibration(radius, unit * logarithm, others * logarithm)
 
     def program(self, target: Target, columns: InputColumns, size: FloatArray) -> DominanceProgram:
-        """The dominance program of atoms of these sizes, {-1, +1} first, in the second norm."""
+        """Build the program in the second norm for atoms of these sizes, {-1, +1} first."""
         problem = target.problem
         slack = np.array([target.slack(distance) for distance in range(problem.max_value + 1)])
         inverse = problem.changed_coordinates * problem.releases * (self.radius / slack) ** 2
@@ -101,13 +102,13 @@ class Calibration:
         return DominanceProgram(columns, size * np.sqrt(self.r(len(size))), matrix)
 
     def r(self, atoms: int) -> FloatArray:
-        """r of every atom, that of {-1, +1} first."""
+        """Return r of every atom, {-1, +1} first."""
         r = np.full(atoms, self.r_others)
         r[0] = self.r_unit
         return r
 
     def learned(self, evidence: Evidence) -> Calibration:
-        """The calibration after stage 2 has solved a family."""
+        """Return the calibration after stage 2 has solved a family."""
         share = evidence.weight / evidence.weight.sum()
         logarithm = np.log(evidence.radius)
         average = float(share @ logarithm)

@@ -17,8 +17,8 @@ _ENTRIES_PER_VALUE = 16
 
 @dataclass(frozen=True)
 class DraftArrays:
-    """The values of ``draft`` in its order, each after its parts; value i has the atom i + 1, and
-    the atom {-1, +1} is number 0.
+    """The values of ``draft`` in its order, each after its parts, as arrays: value i has the atom i
+    + 1, and the atom {-1, +1} is number 0.
 
     Value i has the parts ``part[part_start[i]:part_start[i + 1]]`` and its column the entries
     ``entry[j]`` at ``atom[j]`` for start[i] <= j < start[i + 1], and ``unit[i]`` at {-1, +1}.
@@ -50,12 +50,12 @@ class DraftArrays:
 
     @cached_property
     def place(self) -> dict[int, int]:
-        """Where each value is."""
+        """The index of each value."""
         return {value: i for i, value in enumerate(self.number.tolist())}
 
     @cached_property
     def place_of_input(self) -> IntArray:
-        """Where each input is; -1 for 0 and 1, whose columns are empty."""
+        """The index of each input; -1 for 0 and 1, whose columns are empty."""
         top = self.draft.max_value
         place = self.place
         return np.array([-1, -1, *(place[j] for j in range(2, top + 1))], np.int64)[: top + 1]

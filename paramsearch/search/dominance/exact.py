@@ -1,4 +1,4 @@
-"""The dominance program in cvxpy: a model that says what it means, and a solution to many digits.
+"""The dominance program in cvxpy: a readable model, and a solution to many digits.
 
 Screening solves thousands of programs to a gap of a tenth of a percent; this solves one, for the
 family that screening chose.  Only the pairs that matter are constraints: those that screening
@@ -60,7 +60,7 @@ def solve_exactly(
 
 
 def _solution(program: DominanceProgram, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-    """u and the multipliers of the constraints of these pairs."""
+    """Solve the program with these pairs alone; return u and the multipliers."""
     import cvxpy
 
     cp: Any = cvxpy  # its types are incomplete

@@ -45,7 +45,7 @@ class PricedMove:
 def priced_moves(
     arrays: DraftArrays, program: DominanceProgram, solution: Dominance
 ) -> list[PricedMove]:
-    """The best few moves of every value, best first."""
+    """List the best few moves of every value, best first."""
     from paramsearch.search.dominance.draft_kernels import best_moves, draft_influence
 
     count = len(arrays.number)

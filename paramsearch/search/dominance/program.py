@@ -53,7 +53,7 @@ class InputColumns:
 
     @staticmethod
     def of(family: Family) -> InputColumns:
-        """The columns of a family, with the atom {-1, +1} first."""
+        """Read the columns of a family, with the atom {-1, +1} first."""
         unit = family.atoms.index(UNIT)
         order = {s: s + (s < unit) if s != unit else 0 for s in range(len(family.atoms))}
         plain = [
@@ -79,7 +79,7 @@ Constraints = tuple[IntArray, IntArray, FloatArray, FloatArray, float, int, Floa
 
 @dataclass(frozen=True)
 class DominanceProgram:
-    """One program.
+    """A dominance program in the first or the second norm.
 
     Attributes:
         columns: The columns of the inputs.
@@ -98,13 +98,13 @@ class DominanceProgram:
 
     @property
     def constraints(self) -> Constraints:
-        """What kernels take of the constraints, in their order."""
+        """The constraints as arrays, in the order in which kernels take them."""
         columns = self.columns
         sparse = columns.start, columns.atom, columns.entry, columns.unit
         return *sparse, self.reach, self.norm, self.inverse
 
     def rows(self, pairs: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """The rows of these pairs in A: the start of each, columns, values."""
+        """Return the rows of these pairs in A: the start of each, columns, values."""
         from paramsearch.search.dominance.dominance_kernels import pair_rows
 
         row = np.empty(len(pairs) + 1, np.int64)
@@ -116,7 +116,7 @@ class DominanceProgram:
         return row, column, value
 
     def pairs_above(self, t_prime: FloatArray, level: float) -> IntArray:
-        """The pairs (j, k), j > k, whose left sides exceed ``level``, in the second norm."""
+        """List the pairs (j, k), j > k, whose left sides exceed ``level``, in the second norm."""
         from paramsearch.search.dominance.dominance_kernels import pairs_above
 
         assert self.norm == 2
@@ -150,26 +150,26 @@ class DominanceProgram:
         return float(np.sum(self.weight * u ** (-1 / self.norm)))
 
     def bound(self, pairs: IntArray, multipliers: FloatArray) -> float:
-        """What these multipliers, with sum 1, prove about the optimum."""
+        """Return the lower bound on the optimum that these multipliers, with sum 1, prove."""
         q, c = self.norm, self.combined(pairs, multipliers)
         total = float(np.sum(self.weight ** (q / (q + 1)) * c ** (1 / (q + 1))))
         return float(total ** ((q + 1) / q))
 
     def balanced(self, pairs: IntArray) -> FloatArray:
-        """A rough u: what all of these pairs together suggest, if they weigh the same."""
+        """Return a rough u, as if all of these pairs had the same multiplier."""
         q = self.norm
         c = self.combined(pairs, np.full(len(pairs), 1 / len(pairs)))
         return np.asarray((self.weight / np.maximum(c, c[c > 0].min())) ** (q / (q + 1)))
 
     def combined(self, pairs: IntArray, multipliers: FloatArray) -> FloatArray:
-        """c = A^T v."""
+        """Return c = A^T v."""
         row, column, value = self.rows(pairs)
         weighted = np.repeat(multipliers, np.diff(row)) * value
         return np.bincount(column, weighted, len(self.weight)).astype(np.float64)
 
 
 def by_distance(values: FloatArray) -> FloatArray:
-    """The matrix with values[|j - k|] in row j and column k, without storing it."""
+    """Return the matrix with values[|j - k|] in row j and column k, without storing it."""
     n = len(values)
     both = np.concatenate([values[:0:-1], values])
     return np.lib.stride_tricks.sliding_window_view(both, n)[::-1]
@@ -177,9 +177,9 @@ def by_distance(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dominance:
-    """``t_prime`` satisfies every constraint and costs ``value``; nothing costs less than
-    ``lower``, which the ``multipliers`` of ``pairs`` prove.  These are floating-point numbers that
-    no certificate relies on."""
+    """A solution of a dominance program: ``t_prime`` satisfies every constraint and costs
+    ``value``; nothing costs less than ``lower``, which the ``multipliers`` of ``pairs`` prove.
+    These are floating-point numbers that no certificate relies on."""
 
     t_prime: FloatArray
     value: float
@@ -193,7 +193,7 @@ class Dominance:
 
 
 def paper_program(family: Family) -> DominanceProgram:
-    """The paper's program: the first norm, and a radius of 1 for every pair."""
+    """Build the paper's program: the first norm, and a radius of 1 for every pair."""
     size = np.array([len(elements) for elements in family.atoms], float)
     unit = family.atoms.index(UNIT)
     weight = np.concatenate([size[unit : unit + 1], np.delete(size, unit)])

@@ -35,14 +35,15 @@ _THREADS_FROM = 400
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Pairs (j, k), j > k, and what they weigh, in all 1."""
+    """Multipliers of pairs (j, k), j > k, with sum 1."""
 
     pairs: IntArray
     weights: FloatArray
 
     @staticmethod
     def even(program: DominanceProgram) -> Multipliers:
-        """The pairs with 0 and with the largest input, all alike: where the largest changes are."""
+        """Give equal multipliers to the pairs with 0 and with the largest input, where changes are
+        largest."""
         top = program.columns.count - 1
         inputs = np.arange(1, top + 1)
         low = np.stack([inputs, np.zeros_like(inputs)], axis=1)
@@ -95,7 +96,7 @@ def screen(
 @dataclass(frozen=True)
 class WorstByColumn:
     """The largest left side of each column j among the pairs with smaller inputs (row 0) and with
-    larger ones (row 1), and the partner that has it."""
+    larger ones (row 1), and the partner that attains it."""
 
     partner: IntArray
     left: FloatArray
@@ -105,14 +106,14 @@ class WorstByColumn:
         return float(self.left.max())
 
     def violated(self) -> IntArray:
-        """The pairs (j, k), j > k, among these whose left sides exceed 1."""
+        """List the pairs (j, k), j > k, among these whose left sides exceed 1."""
         (j,), (k,) = np.nonzero(self.left[0] > 1), np.nonzero(self.left[1] > 1)
         pairs = [np.stack([j, self.partner[0, j]]), np.stack([self.partner[1, k], k])]
         return np.unique(np.concatenate(pairs, axis=1).T, axis=0)
 
 
 def worst_by_column(program: DominanceProgram, u: FloatArray) -> WorstByColumn:
-    """One pass over all pairs of inputs."""
+    """Find the largest left sides in one pass over all pairs of inputs."""
     from paramsearch.search.dominance.dominance_kernels import worst_pairs
 
     n = program.columns.count
@@ -135,7 +136,7 @@ def worst_by_column(program: DominanceProgram, u: FloatArray) -> WorstByColumn:
 
 
 def dominance(family: Family, *, gap: float = 1e-3, rounds: int = _MANY_ROUNDS) -> Dominance:
-    """The paper's program, to a relative duality gap of ``gap``; t' in the order of the atoms.
+    """Solve the paper's program to a relative duality gap; t' is in the order of the atoms.
 
     Raises:
         Undecided: If the gap is out of reach.

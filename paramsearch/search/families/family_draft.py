@@ -22,14 +22,15 @@ DraftKey = tuple[tuple[int, Parts], ...]
 
 @dataclass(frozen=True)
 class FamilyDraft:
-    """``parts[v]`` for every value v in use except +1 and -1, each after the values it uses."""
+    """A family under construction: ``parts[v]`` for every value v in use except +1 and -1, each
+    after the values that it uses."""
 
     max_value: int
     parts: Mapping[int, Parts]
 
     @staticmethod
     def of(max_value: int, parts: Mapping[int, Iterable[int]]) -> FamilyDraft | None:
-        """The draft of the values that 2..max_value use; None if there is a cycle."""
+        """Build the draft of the values that 2..max_value use; None if there is a cycle."""
         order: dict[int, Parts] = {}
         begun: set[int] = set()
         for top in range(2, max_value + 1):
@@ -51,7 +52,7 @@ class FamilyDraft:
 
     @staticmethod
     def from_family(family: Family) -> FamilyDraft:
-        """The draft whose ``family`` has the same atoms."""
+        """Return the draft whose ``family`` has the same atoms."""
         parts = {}
         for value, index in family.basis.items():
             rest = list(family.atoms[index])
@@ -63,15 +64,15 @@ class FamilyDraft:
         return draft
 
     def ones(self, value: int) -> int:
-        """The number of +1 in the atom, or minus the number of -1."""
+        """Return the number of +1 in the atom, or minus the number of -1."""
         return -(value + sum(self.parts[value]))
 
     def size(self, value: int) -> int:
-        """Number of elements of the atom."""
+        """Return the number of elements of the atom."""
         return 1 + len(self.parts[value]) + abs(self.ones(value))
 
     def changed(self, parts: Mapping[int, Iterable[int]]) -> FamilyDraft | None:
-        """The draft with other parts for some values; None if that makes a cycle."""
+        """Return the draft with other parts for some values; None if that makes a cycle."""
         return FamilyDraft.of(self.max_value, {**self.parts, **parts})
 
     @cached_property
@@ -94,7 +95,7 @@ class FamilyDraft:
         return self._solved({value: {} for value in self.parts})
 
     def _solved(self, own: Mapping[int, Column]) -> Mapping[int, Column]:
-        """For every value: 1 for its own atom, plus ``own``, minus the columns of its parts."""
+        """Solve for every value: 1 for its own atom, plus ``own``, minus the columns of its parts."""
         column: dict[int, Column] = {0: {}, 1: {}}
         for value, parts in self.parts.items():
             entries = Counter({value: 1, **own[value]})
@@ -105,7 +106,8 @@ class FamilyDraft:
 
     @cached_property
     def dependents(self) -> Mapping[int, frozenset[int]]:
-        """For each value, itself and the values that use it: using them would make a cycle."""
+        """The values that use each value, directly or not, and itself: parts from among them would
+        make a cycle."""
         found = {value: {value} for value in self.parts}
         for value in reversed(list(self.parts)):
             for other in self.parts[value]:

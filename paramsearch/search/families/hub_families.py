@@ -34,7 +34,7 @@ _LARGEST_GAP = 6
 
 
 def draft_from_hubs(target: Target, hubs: Hubs) -> FamilyDraft | None:
-    """Every value by the expression that looks cheapest; None if the hubs form a cycle."""
+    """Write every value by the expression that looks cheapest; None if the hubs form a cycle."""
     parts: dict[int, Parts] = {-h: tuple(inner) for h, inner in hubs.items()}
     inner = [(h, value) for h, values in hubs.items() for value in values]
     parts.update({value: (-value,) for h, value in inner if _is_smaller_hub(value, h, hubs)})
@@ -43,7 +43,8 @@ def draft_from_hubs(target: Target, hubs: Hubs) -> FamilyDraft | None:
 
 
 def _completed(target: Target, parts: Mapping[int, Parts]) -> FamilyDraft | None:
-    """The draft with these atoms, and every other value by the expression that looks cheapest."""
+    """Return the draft with these atoms, and every other value by the expression that looks
+    cheapest."""
     shifts = _unit_shifts(parts)
     if shifts is None:
         return None
@@ -52,7 +53,8 @@ def _completed(target: Target, parts: Mapping[int, Parts]) -> FamilyDraft | None
 
 
 def _unit_shifts(parts: Mapping[int, Parts]) -> dict[int, int] | None:
-    """The entry of {-1, +1} in the column of each hub, by its size; None if there is a cycle."""
+    """Return the entry of {-1, +1} in the column of each hub, by its size; None if there is a
+    cycle."""
     known: dict[int, int] = {}
     begun: set[int] = set()
 
@@ -72,7 +74,7 @@ def _unit_shifts(parts: Mapping[int, Parts]) -> dict[int, int] | None:
 
 
 def _cheapest_expressions(target: Target, unit_shifts: Mapping[int, int]) -> dict[int, Parts]:
-    """Up to three hubs for every value, and as many ones as it takes."""
+    """Choose up to three hubs and any number of ones for every value."""
     top = target.problem.max_value
     sizes = sorted(unit_shifts)
     most = _MOST_HUBS_PER_ATOM if len(sizes) <= _MANY_HUBS else 2
@@ -102,7 +104,7 @@ def _cheapest_expressions(target: Target, unit_shifts: Mapping[int, int]) -> dic
 
 
 def _is_smaller_hub(value: int, h: int, hubs: Hubs) -> bool:
-    """Whether an inner value of -h is itself the size of a smaller hub.
+    """Tell whether an inner value of -h is itself the size of a smaller hub.
 
     Then its atom is {value, -value}; the atoms of other inner values are made of -1.
     """
@@ -110,8 +112,8 @@ def _is_smaller_hub(value: int, h: int, hubs: Hubs) -> bool:
 
 
 def usual_hubs(target: Target) -> Hubs:
-    """A shape that is rarely bad: one large hub with half of its sum inside, and smaller ones, each
-    about a third of the next."""
+    """Return a shape that is rarely bad: one large hub with half of its sum inside, and smaller
+    ones, each about a third of the next."""
     top = target.problem.max_value
     if top < 4:
         return {}
@@ -139,7 +141,7 @@ _SHARED_VALUES = (0.42, 0.37, 0.47)
 
 
 def shapes(target: Target) -> list[Hubs]:
-    """Shapes to begin with."""
+    """List shapes to begin with."""
     top = target.problem.max_value
     found = [usual_hubs(target)]
     if top > 5:
@@ -148,7 +150,8 @@ def shapes(target: Target) -> list[Hubs]:
 
 
 def hubs_sharing_a_value(top: int) -> list[Hubs]:
-    """Large hubs that share one inner value, made of -1, and small ones below them.
+    """List shapes with large hubs that share one inner value, made of -1, and small hubs below
+    them.
 
     The shared value is paid for once, and each hub needs only the few ones by which it differs.
     """
@@ -165,7 +168,7 @@ def hubs_sharing_a_value(top: int) -> list[Hubs]:
 
 
 def single_hubs(top: int) -> list[Hubs]:
-    """One hub each, of several sizes, with and without an inner value."""
+    """List shapes with one hub, of several sizes, with and without an inner value."""
     found: list[Hubs] = []
     for share in (0.45, 0.65, 0.8, 0.9):
         h = round(share * top)
@@ -175,8 +178,8 @@ def single_hubs(top: int) -> list[Hubs]:
 
 
 def with_fewer_hubs(target: Target, draft: FamilyDraft, most: int) -> FamilyDraft | None:
-    """The family with only the ``most`` hubs that most values use, which take over from the others;
-    None if that makes a cycle."""
+    """Keep only the ``most`` hubs that most values use, which take over from the others; None if
+    that makes a cycle."""
     users = Counter(part for value, parts in draft.parts.items() if value > 0 for part in parts)
     hubs = sorted((value for value in draft.parts if value < 0), key=lambda hub: -users[hub])[:most]
     inner = {part for hub in hubs for part in draft.parts[hub] if part > 0}
@@ -188,7 +191,7 @@ def with_fewer_hubs(target: Target, draft: FamilyDraft, most: int) -> FamilyDraf
 
 
 def rescaled(target: Target, draft: FamilyDraft) -> FamilyDraft | None:
-    """The same shape for another max_value: hubs, and what they are made of, in proportion.
+    """Return the same shape for another max_value: hubs, and their inner values, in proportion.
 
     Small hubs fill the gap that a larger max_value leaves below the smallest one.
     """

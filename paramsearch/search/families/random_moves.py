@@ -11,7 +11,7 @@ from paramsearch.search.families.family_draft import FamilyDraft, Parts
 
 
 def random_move(draft: FamilyDraft, rng: random.Random) -> FamilyDraft | None:
-    """One random change; None if it does not make sense for this draft."""
+    """Change a draft at random; None if the change makes no sense for this draft."""
     move = rng.choice(
         (
             _move_hub,
@@ -66,7 +66,7 @@ def _add_hub(draft: FamilyDraft, rng: random.Random) -> FamilyDraft | None:
 
 
 def _exchange_inner_value(draft: FamilyDraft, rng: random.Random) -> FamilyDraft | None:
-    """Exchange an inner value of hubs for one near it, in all of them."""
+    """Exchange an inner value of hubs for a near one, in all of them."""
     inner = _inner_values(draft)
     if not inner:
         return None
@@ -102,8 +102,8 @@ def _replace_inner_values(draft: FamilyDraft, rng: random.Random) -> FamilyDraft
 
 
 def _inner_choices(draft: FamilyDraft, h: int, rng: random.Random) -> list[Parts]:
-    """Inner values that a hub -h may have: none, about half of it, or one that is in use already,
-    once or twice."""
+    """List inner values that a hub -h may have: none, about half of it, or one that is in use
+    already, once or twice."""
     half = h // 2 + rng.choice((-1, 0, 1))
     used = [v for v in _inner_values(draft) if v <= h + 1]
     choices: list[Parts] = [(), ()]
@@ -119,7 +119,7 @@ def _hubs(draft: FamilyDraft) -> list[int]:
 
 
 def _inner_values(draft: FamilyDraft) -> list[int]:
-    """The positive values inside hubs."""
+    """List the positive values inside hubs."""
     return sorted({u for v, own in draft.parts.items() if v < 0 for u in own if u > 0})
 
 

@@ -71,7 +71,7 @@ class _Effect:
 
 
 def predicted_gains(draft: FamilyDraft, model: NoiseModel, solution: Solution) -> list[Move]:
-    """All moves, best first; in large families, only those of the most expensive atoms."""
+    """List all moves, best first; in large families, only moves of the most expensive atoms."""
     pairs = _active_pairs(draft, model, solution)
     index = {value: i for i, value in enumerate(model.defined_values)}
     means = np.exp(model.per_atom(solution.x)[0])
@@ -111,7 +111,7 @@ def _active_pairs(draft: FamilyDraft, model: NoiseModel, solution: Solution) -> 
 
 
 def _candidates(draft: FamilyDraft, values: list[int]) -> Iterator[tuple[int, Parts]]:
-    """Values with new parts: one part added, removed or replaced; or two hubs or inner values."""
+    """List values with new parts: one part added, removed or replaced; or two hubs or inner values."""
     inner = {part for value, parts in draft.parts.items() if value < 0 for part in parts}
     hubs_and_inner = sorted(inner | {value for value in draft.parts if value < 0})
     for value in values:
@@ -133,14 +133,14 @@ def _candidates(draft: FamilyDraft, values: list[int]) -> Iterator[tuple[int, Pa
 
 
 def _size(value: int, parts: Parts) -> int:
-    """Number of elements of the atom of ``value`` with these parts."""
+    """Return the number of elements of the atom of ``value`` with these parts."""
     return 1 + len(parts) + abs(value + sum(parts))
 
 
 def _effects(
     draft: FamilyDraft, move: int, value: int, parts: Parts, pairs: list[_Pair]
 ) -> Iterator[_Effect]:
-    """The effects of a move on all pairs that it changes."""
+    """List the effects of a move on all pairs that it changes."""
     change = _column_change(draft, value, parts)
     for t, pair in enumerate(pairs):
         multiples = [
@@ -155,7 +155,7 @@ def _effects(
 def _log_delta(
     model: NoiseModel, solution: Solution, pairs: list[_Pair], effects: list[_Effect]
 ) -> FloatArray:
-    """Estimates of log delta: first of the pairs as they are, then after each effect."""
+    """Estimate log delta, first of the pairs as they are, then after each effect."""
     index = dict(zip(model.defined_values, model.laws.tolist(), strict=True))
     shifts = [pair.shifts for pair in pairs] + [effect.shifts for effect in effects]
     inputs = [pair.inputs for pair in pairs] + [pairs[effect.pair].inputs for effect in effects]
@@ -180,7 +180,7 @@ def _log_delta(
 
 
 def _added(before: Counter[int], times: int, change: Counter[int]) -> Counter[int]:
-    """``before`` + ``times`` * ``change``."""
+    """Return ``before`` + ``times`` * ``change``."""
     if not times:
         return before
     after = Counter(before)
@@ -196,7 +196,7 @@ def _difference(a: Column, b: Column) -> Counter[int]:
 
 
 def _column_change(draft: FamilyDraft, value: int, parts: Parts) -> Counter[int]:
-    """The change of the column of ``value`` when its atom gets these parts."""
+    """Return the change of the column of ``value`` when its atom gets these parts."""
     change: Counter[int] = Counter()
     for other in draft.parts[value]:
         change.update(draft.columns[other])

@@ -1,4 +1,4 @@
-"""The m of the bursts of every atom: how much the sizes of bursts vary.
+"""A search for the m of the bursts of every atom: how much the sizes of bursts vary.
 
 Families are compared with one m for all atoms.  Different m for different atoms save a few tenths
 of a per cent more: atoms that the worst changes shift far want other sizes than those that they
@@ -36,8 +36,7 @@ _ACTIVE = 1e-3
 
 
 def with_best_sizes(solution: Solution, *, deadline: float = math.inf) -> Solution:
-    """The solution with m chosen for every law, as long as that pays; no round begins after the
-    ``deadline``."""
+    """Choose m for every law as long as that pays; no round begins after the ``deadline``."""
     best = _improved(solution, deadline)
     sizes = np.minimum(_LARGER * solution.model.burst_sizes, SIZES[-1])
     if len(sizes) > _FEW_LAWS or time.monotonic() >= deadline:
@@ -47,7 +46,7 @@ def with_best_sizes(solution: Solution, *, deadline: float = math.inf) -> Soluti
 
 
 def _resized(solution: Solution, sizes: IntArray, deadline: float) -> Solution:
-    """The best noise with these sizes, as far as stage 2 finds it."""
+    """Find the best noise with these sizes."""
     model = replace(solution.model, sizes=sizes)
     return optimize_noise(model, solution.x, tolerance=_TOLERANCE, steps=_STEPS, deadline=deadline)
 
@@ -71,7 +70,7 @@ def _improved(solution: Solution, deadline: float) -> Solution:
 
 
 def _cheaper_sizes(solution: Solution, reach: int) -> IntArray:
-    """The m of each law that promises the largest gain, at most ``reach`` sizes away."""
+    """Return the m of each law that promises the largest gain, at most ``reach`` sizes away."""
     active = solution.multipliers > _ACTIVE * solution.multipliers.sum()
     pairs, price = solution.pairs[active], solution.multipliers[active]
     sizes = solution.model.burst_sizes
@@ -94,7 +93,7 @@ def _cheaper_sizes(solution: Solution, reach: int) -> IntArray:
 
 
 def _pairs_by_law(model: NoiseModel, pairs: IntArray) -> list[IntArray]:
-    """For each law the places of the pairs that shift its noise."""
+    """Return for each law the places of the pairs that shift its noise."""
     view = model.view_pairs
     assert view.central is not None
     start, factors = view.factors_of(pairs)
@@ -106,5 +105,5 @@ def _pairs_by_law(model: NoiseModel, pairs: IntArray) -> list[IntArray]:
 
 
 def _cost(solution: Solution, sizes: IntArray, pairs: IntArray, price: FloatArray) -> float:
-    """What the divergences of these pairs cost, in messages, up to a constant."""
+    """Return the cost of the divergences of these pairs, in messages, up to a constant."""
     return float(price @ solution.model.estimator.with_sizes(sizes).log_delta(solution.x, pairs))

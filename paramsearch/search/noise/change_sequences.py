@@ -1,4 +1,4 @@
-"""Which sequences of changes a search considers, where different changes may follow each other.
+"""The sequences of changes that a search considers where different changes may follow each other.
 
 There are too many to consider all: a search takes every change repeated, and mixtures of the few
 changes that may be worst together.  If it overlooks one, the proof fails and more noise is added.
@@ -33,7 +33,8 @@ class Sequences:
 
 
 def sequences(target: Target, max_value: int) -> Sequences:
-    """The sequences to consider; repeated single changes where all releases have the same one."""
+    """List the sequences to consider; repeated single changes where all releases have the same
+    change."""
     problem = target.problem
     single = every_change(
         max_value=max_value, dimension=problem.dimension, adjacency=problem.adjacency

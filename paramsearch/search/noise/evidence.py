@@ -1,4 +1,4 @@
-"""What a solution of stage 2 tells stage 1."""
+"""Conclusions from a solution of stage 2 for stage 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SMALLEST_SHARE = 1e-3
 
 
 def evidence_of(solution: Solution) -> Evidence:
-    """The radii of the active pairs of a solution, and the r of its noises."""
+    """Return the radii of the active pairs of a solution, and the r of its laws."""
     model = solution.model
     mean, r = np.exp(model.per_atom(solution.x))
     t_prime = mean / np.sqrt(r)
@@ -21,7 +21,7 @@ def evidence_of(solution: Solution) -> Evidence:
     distance, radius, weight = [], [], []
 
     def variance_of(j: int, k: int) -> float:
-        """The variance of the loss of a change, roughly."""
+        """Return the variance of the loss of a change, roughly."""
         unit = columns[j].get(model.unit, 0) - columns[k].get(model.unit, 0)
         found = (max(abs(unit), abs(unit + j - k)) / t_prime[model.unit]) ** 2
         for s in {*columns[j], *columns[k]} - {model.unit}:

@@ -34,7 +34,7 @@ class ScaledMeans:
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScaling:
-    """How to scale means.
+    """A way to scale means.
 
     Attributes:
         steps: Largest number of evaluations.
@@ -79,7 +79,7 @@ class MeanScaling:
         return ScaledMeans(x, excess, close, slope)
 
     def extrapolated(self, found: ScaledMeans) -> FloatArray:
-        """One more step, without evaluating its result."""
+        """Return the noise after one more step, without evaluating it."""
         return shifted_means(found.x, self._change(found.excess, found.slope))
 
     def _change(self, excess: float, slope: float) -> float:
@@ -87,6 +87,6 @@ class MeanScaling:
 
 
 def shifted_means(x: FloatArray, change: float) -> FloatArray:
-    """The noise with ``change`` added to every log mean, and the same r."""
+    """Return the noise with ``change`` added to every log mean, and the same r."""
     shifted: FloatArray = x + np.array([[change], [0.0]])
     return shifted

@@ -1,4 +1,4 @@
-"""One family with variable noise: what it costs, and estimates of its divergences."""
+"""One family with variable noise: its cost, and estimates of its divergences."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ _SMALLEST_MEAN = 40.0
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """Noise parameters are arrays of shape (2, laws), with rows log mean and log r.
+    """A family with variable noise. Noise parameters are arrays of shape (2, laws), with rows log
+    mean and log r.
 
     Attributes:
         family: The atoms.
@@ -68,11 +69,11 @@ class NoiseModel:
     sizes: IntArray | None = None
 
     def watching(self, pairs: IntArray) -> NoiseModel:
-        """The same model for these pairs alone."""
+        """Return the same model for these pairs alone."""
         return replace(self, pairs=pairs)
 
     def places(self, pairs: IntArray) -> IntArray:
-        """Where these pairs are among ``pairs``, which are in ascending order."""
+        """Return the places of these pairs among ``pairs``, which are in ascending order."""
         assert self.pairs is not None
         count = self.family.max_value + 1
         return np.searchsorted(self.pairs @ [count, 1], pairs @ [count, 1])
@@ -160,19 +161,19 @@ class NoiseModel:
         return np.full(len(self.size), self.target.m) if self.sizes is None else self.sizes
 
     def messages(self, x: FloatArray) -> float:
-        """Noise messages of all users in one coordinate."""
+        """Return the noise messages of all users in one coordinate."""
         return central_messages(self.target.step) + float(self.size @ np.exp(x[0]))
 
     def excess(self, x: FloatArray, pairs: IntArray | None = None) -> FloatArray:
-        """log delta minus the log of the target's goal, for each pair."""
+        """Return log delta minus the log of the target's goal, for each pair."""
         return self.estimator.log_delta(x, pairs) - math.log(self.target.goal)
 
     def configuration(self, x: FloatArray) -> Configuration:
-        """The noise for the evaluators."""
+        """Return the noise as the evaluators take it."""
         return self.proposal(x).configuration()
 
     def proposal(self, x: FloatArray) -> Proposal:
-        """The noise as doubles, with the claim that it is meant to satisfy."""
+        """Return the noise as doubles, with the claim that it is meant to satisfy."""
         noises = [
             self._noise(mean, r, m)
             for (mean, r), m in zip(np.exp(x).T.tolist(), self.burst_sizes.tolist(), strict=True)
@@ -213,14 +214,14 @@ class NoiseModel:
         return largest
 
     def first_guess(self) -> FloatArray:
-        """Noise to begin with when nothing is known."""
+        """Return noise to begin with when nothing is known."""
         scale = math.sqrt(max(math.log(1 / self.target.problem.delta), 1.0) / 14)
         mean = np.maximum(_MEAN_PER_SHIFT * scale * self.shift_per_slack, _SMALLEST_MEAN)
         return self.tied(np.log([mean, np.full(len(mean), _TYPICAL_R * scale**2)]))
 
     def adapted(self, known: NoiseByValue, needs: Mapping[int, float]) -> FloatArray:
-        """The noise of a similar family, raised where an atom now needs more than in ``needs``; the
-        first guess for atoms that it does not have."""
+        """Return the noise of a similar family, raised where an atom now needs more than in
+        ``needs``, and the first guess for atoms that it does not have."""
         x = self.per_atom(self.first_guess())
         for i, value in enumerate(self.defined_values):
             if value in known:
@@ -230,20 +231,20 @@ class NoiseModel:
         return self.tied(x)
 
     def tied(self, per_atom: FloatArray) -> FloatArray:
-        """For each law the largest mean of its atoms and the average r, from noises of atoms."""
+        """Return for each law the largest mean of its atoms and the average r."""
         count = np.bincount(self.laws)
         log_mean = np.full(len(count), -math.inf)
         np.maximum.at(log_mean, self.laws, per_atom[0])
         return np.stack([log_mean, np.bincount(self.laws, per_atom[1]) / count])
 
     def per_atom(self, x: FloatArray) -> FloatArray:
-        """(log mean, log r) of each atom."""
+        """Return (log mean, log r) of each atom."""
         return x[:, self.laws]
 
     def with_enough_bursts(self, x: FloatArray) -> FloatArray:
-        """The same noise where it may suffice: delta is no smaller than the probability that an
-        atom has no burst at all, however large bursts are, so r is raised for a few more than
-        log(1 / delta) of them.  Negative binomials stay as they are."""
+        """Raise r until there are enough bursts: delta is no smaller than the probability that an
+        atom has no burst at all, however large bursts are, so a few more than log(1 / delta) of
+        them are needed. Negative binomials stay as they are."""
         m, problem = self.burst_sizes, self.target.problem
         if not self.target.m:
             return x
@@ -257,10 +258,10 @@ class NoiseModel:
         return dict(zip(self.defined_values, zip(log_mean, log_r, strict=True), strict=True))
 
     def needs_by_value(self) -> dict[int, float]:
-        """``shift_per_slack`` by the value that the atom defines."""
+        """Return ``shift_per_slack`` by the value that the atom defines."""
         return dict(zip(self.defined_values, self.shift_per_slack.tolist(), strict=True))
 
 
 def _any_noises(count: int) -> tuple[NoiseSum, ...]:
-    """Noises of which only the number matters: estimates take the parameters as arrays."""
+    """Return placeholders: estimates take the parameters as arrays, and only the number matters."""
     return (NoiseSum.of([NegativeBinomial(1.0, 0.5)]),) * count

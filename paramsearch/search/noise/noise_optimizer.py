@@ -1,4 +1,5 @@
-"""Stage 2: the cheapest noise for one family, by sequential quadratic programming.
+"""Stage 2: a local search for the cheapest noise of one family, by sequential quadratic
+programming.
 
 The unknown d is the change of (log mean, log r) of every atom.  Each step solves
 
@@ -64,8 +65,9 @@ steps, and later; and the largest such gain as a share of the messages.  Rules o
 
 @dataclass(frozen=True)
 class Solution:
-    """Feasible noise of a model; ``multipliers`` are in messages per unit of log delta of those
-    ``pairs`` of the model.  ``gave_up`` means that the descent ended early as hopeless."""
+    """Noise of a model that is feasible according to estimates; ``multipliers`` are in messages per
+    unit of log delta of those ``pairs`` of the model. ``gave_up`` means that the descent ended
+    early as hopeless."""
 
     model: NoiseModel
     x: FloatArray
@@ -150,7 +152,7 @@ class _Descent:
 
     @property
     def watched_excess(self) -> float:
-        """Log delta minus that of the worst pair from which a step may make a pair matter."""
+        """The excess from which a step may make a pair matter."""
         return _KEPT_EXCESS - _STEEPEST * self.radius
 
     def look_around(
@@ -183,7 +185,8 @@ class _Descent:
         return None if active is None else replace(active, pairs=self.model.places(mine))
 
     def scaled(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """All means scaled so that the worst pair meets delta; and the excess of each."""
+        """Scale all means so that the worst pair meets delta; return the noise and the excess of
+        each pair."""
         excess = np.empty(0)
 
         def worst(x: FloatArray) -> float:
@@ -210,7 +213,7 @@ class _Descent:
         return Solution(self.model, self.x, self.messages, pairs, multipliers, gave_up)
 
     def descend(self, tolerance: float, steps: int, give_up: float, deadline: float) -> bool:
-        """Take steps while they gain; returns whether it gave up."""
+        """Take steps while they gain; return whether it gave up."""
         active: _ActivePairs | None = None
         small_gains = 0
         for index in range(steps):
@@ -245,7 +248,7 @@ class _Descent:
         return False
 
     def program_pairs(self, active: _ActivePairs | None) -> IntArray:
-        """The pairs near delta, and those that were active in the latest step."""
+        """List the pairs near delta, and the pairs that were active in the latest step."""
         places = np.flatnonzero(self.excess > -_NEAR)
         if len(places) > _MOST_PAIRS:
             places = np.sort(places[np.argsort(-self.excess[places])[:_MOST_PAIRS]])
@@ -258,7 +261,7 @@ class _Descent:
             self.radius = step.length / 2
 
     def program(self, pairs: IntArray, active: _ActivePairs | None) -> QuadraticProgram:
-        """The program of the next step, with the curvature that the latest step revealed."""
+        """Build the program of the next step, with the curvature that the latest step revealed."""
         model = self.model
         log_delta, gradient = model.estimator.gradient(self.x, pairs)
         rows = gradient.reshape(len(pairs), -1)
@@ -274,7 +277,8 @@ class _Descent:
         )
 
     def update_curvature(self, active: _ActivePairs, gradient: FloatArray) -> None:
-        """Secant estimate from the gradients of the active pairs after the latest step."""
+        """Update the curvature by a secant: from the gradients of the active pairs after the latest
+        step."""
         difference = active.multipliers @ (gradient - active.gradient)
         changed = np.abs(active.change) > 1e-3
         secant = np.clip(difference / np.where(changed, active.change, 1.0), 0, None)
@@ -303,7 +307,8 @@ class _Descent:
 
 @dataclass(frozen=True)
 class QuadraticProgram:
-    """One step: a quadratic cost with diagonal curvature, and log delta to first order.
+    """The program of one step: a quadratic cost with diagonal curvature, and log delta to first
+    order.
 
     ``slack`` is how much log delta of each pair may rise.
     """
@@ -317,7 +322,7 @@ class QuadraticProgram:
         return -float(self.cost @ d + d @ (self.curvature * d) / 2)
 
     def solve(self, radius: float) -> tuple[FloatArray, FloatArray]:
-        """The step within ``radius``, and the multipliers.
+        """Return the best step within ``radius``, and the multipliers.
 
         A last variable relaxes all pairs, at a high price, so that the program has a solution.
         """

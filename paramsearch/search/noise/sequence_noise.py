@@ -1,4 +1,4 @@
-"""The cheapest noise against arbitrary sequences of changes, for one family.
+"""A local search for the cheapest noise against arbitrary sequences of changes, for one family.
 
 With many releases, fixed sequences say little about adaptive ones.  So the bound for arbitrary
 sequences itself is lowered, with a gradient from finite differences and steps as in
@@ -36,7 +36,7 @@ _SCALING = MeanScaling(
 
 
 class _SequenceBound:
-    """log(bound / delta) for arbitrary sequences of every direction, as a function of the noise."""
+    """The function log(bound / delta) of the noise, for arbitrary sequences of every direction."""
 
     def __init__(self, model: NoiseModel) -> None:
         self.model = model
@@ -55,12 +55,12 @@ class _SequenceBound:
         return float(self.each(x).max())
 
     def scaled(self, x: FloatArray, slope: float) -> FloatArray:
-        """All means scaled so that the bound approximately meets delta."""
+        """Scale all means so that the bound approximately meets delta."""
         found = _SCALING.run(x, self.excess, slope)
         return _SCALING.extrapolated(found) if found.close else found.x
 
     def gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The excess of every direction, and its gradient."""
+        """Return the excess of every direction, and its gradient."""
         here = self.each(x)
         gradient = np.empty((len(here), *x.shape))
         for place in np.ndindex(*x.shape):
@@ -71,7 +71,7 @@ class _SequenceBound:
 
 
 def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float) -> FloatArray:
-    """Noise with fewer messages that approximately meets delta for arbitrary sequences.
+    """Find noise with fewer messages that approximately meets delta for arbitrary sequences.
 
     No step begins that is expected to end after the ``deadline``; one that does all the same is
     taken back.
@@ -83,7 +83,7 @@ def optimize_sequence_noise(model: NoiseModel, x: FloatArray, *, deadline: float
 
 
 def _descent(model: NoiseModel, x: FloatArray, deadline: float) -> Iterator[FloatArray]:
-    """The noise after each step."""
+    """Yield the noise after each step."""
     bound, radius = _SequenceBound(model), _LARGEST_RADIUS
     x = bound.scaled(x, TYPICAL_SLOPE)
     yield x

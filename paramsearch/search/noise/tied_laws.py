@@ -1,4 +1,4 @@
-"""Which atoms share a law: in large families, those that need about the same noise.
+"""Atoms that share a law: in large families, those that need about the same noise.
 
 Hundreds of atoms with a few dozen laws have hardly more messages than with a law each, but far
 fewer parameters, tables and transforms.
@@ -18,8 +18,8 @@ _CLASSES = 64
 
 
 def tied_laws(model: NoiseModel, used: set[int], noise: NoiseByValue) -> IntArray | None:
-    """The law of each atom of a model, given how much noise they need and the ``used`` values; None
-    if each keeps its own."""
+    """Choose the law of each atom of a model, given how much noise the atoms need and the ``used``
+    values; None if each keeps a law of its own."""
     if model.family.max_value <= UNTIED_UNTIL:
         return None
     log_mean = np.array([noise[value][0] for value in model.defined_values])

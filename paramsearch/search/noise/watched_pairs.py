@@ -1,4 +1,4 @@
-"""The pairs that matter in a large problem, out of millions.
+"""A search for the pairs that matter in a large problem, among millions.
 
 The variance of the loss, which the dominance program bounds, says which pairs may be near delta;
 only these are estimated, block by block.  It says little where a noise with few copies is shifted
@@ -28,7 +28,7 @@ _BLOCK = 100_000
 def near_pairs(
     model: NoiseModel, x: FloatArray, level: float, most: int, *, sampled: bool = False
 ) -> IntArray:
-    """The pairs (j, k) whose log delta, less that of the worst pair, exceeds ``level``.
+    """List the pairs (j, k) whose log delta exceeds ``level`` plus the worst pair's.
 
     At most so many, the worst ones, in ascending order.  ``sampled`` estimates only some of very
     many pairs: those of an input and a part of it, and others that are evenly spaced.
@@ -61,7 +61,7 @@ def near_pairs(
 
 
 def _pairs_with_parts(model: NoiseModel) -> IntArray:
-    """The pairs j > k of inputs where the noise of k is shifted by j, too."""
+    """List the pairs j > k of inputs where the noise of k is shifted by j as well."""
     values = np.array(model.defined_values)
     columns = model.family.sparse_columns
     j = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
