@@ -1,4 +1,4 @@
-"""The protocol with certified and with published noise, beside the mechanisms it competes with."""
+"""The protocol with certified and with published noise, beside other mechanisms."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OURS, IN_BURSTS = "correlated noise, ours", ", bursts"
 
 
 def certified_noise(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
-    """The protocol with the noise of a certified file, which serves any n."""
+    """Return the protocol with the noise of a certified file, which serves any n."""
     atoms = tuple(AtomParameters(entry.atom, entry.rounded()) for entry in file.atoms)
     return CorrelatedNoise(
         problem,
@@ -57,8 +57,8 @@ def certified_noise(problem: Problem, file: ParameterFile) -> CorrelatedNoise:
 
 
 def published_noise(problem: Problem, *, central_fraction: float) -> Iterator[CorrelatedNoise]:
-    """The protocol with the paper's noise: by its theorem, and by its refined bound with the t' of
-    the dominance program.
+    """Return the protocol with the paper's noise: by its theorem, and by its refined bound with the
+    t' of the dominance program.
 
     Where a change of a vector touches two coordinates, each has the noise of (eps / 2, delta / 2);
     the central fraction is one of eps / 2 then.  The paper's guarantee is for substitution within a
@@ -77,7 +77,7 @@ def published_noise(problem: Problem, *, central_fraction: float) -> Iterator[Co
 
 @cache
 def _t_prime(max_value: int) -> FloatArray:
-    """The t' of the paper's family, which depends on max_value only."""
+    """Return the t' of the paper's family, which depends on max_value only."""
     return dominance(halves(max_value)).t_prime
 
 
@@ -108,7 +108,8 @@ def shipped_file(
     central_fraction: float,
     noise: NoiseLaw = "negative-binomial",
 ) -> ParameterFile | None:
-    """The file of a problem in the table that comes with this package; None if there is none."""
+    """Return the file of a problem in the table that comes with this package; None if there is
+    none."""
     cell = Cell(max_value, eps, delta, central_fraction, noise=noise)
     path = resources.files("paramsearch") / "data" / "files" / f"{cell.name}.json"
     if not path.is_file():
@@ -118,7 +119,7 @@ def shipped_file(
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """The error of a mechanism, and what it costs.
+    """A mechanism with its error and its cost.
 
     Attributes:
         mechanism: Its name.
@@ -142,7 +143,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Summarized):
-    """Mechanisms for one problem.
+    """Several mechanisms for one problem.
 
     Attributes:
         rows: One for each mechanism; the protocol with certified noise is last, if it is there.
@@ -157,7 +158,7 @@ class Comparison(Summarized):
     interrupted: bool = False
 
     def summary(self) -> tuple[str, str]:
-        """The mechanisms, and the last of them, which is ours."""
+        """Return the names of the mechanisms, and the last of them, which is ours."""
         names = ", ".join(row.mechanism for row in self.rows)
         last = self.rows[-1]
         error = "no bound of the error" if last.rmse is None else f"RMSE {last.rmse:.6g}"
@@ -173,7 +174,7 @@ def compare(
     others: Comparison | None = None,
     progress: Progress = silent,
 ) -> Comparison:
-    """Compare the protocol with the mechanisms that it competes with, for one problem.
+    """Compare the protocol with other mechanisms for one problem.
 
     Every mechanism has the privacy of the problem as far as its guarantee says.  Vectors are
     compared by the error of each coordinate, several releases by the error and the cost of each of
@@ -228,7 +229,7 @@ _KINDS = (
 
 
 def other_mechanisms(request: Request) -> Comparison:
-    """All mechanisms that need no search, and which have no answer for the problem.
+    """List all mechanisms that need no search, and the reasons of those that have no answer.
 
     The paper's two versions of the protocol are one if max_value is 1.
 
@@ -276,8 +277,8 @@ def _row(baseline: Baseline) -> ComparisonRow:
 
 
 def shipped_for(request: Request) -> ParameterFile | None:
-    """The file for a request in the package's table, for its number of users; None if there is
-    none, or the request is not one that tables answer."""
+    """Return the file for a request in the package's table, for its number of users; None if there
+    is none, or tables do not answer such requests."""
     by_error = request.max_rmse is not None or request.max_error_ratio is not None
     special = request.dimension > 1 or request.releases > 1 or request.honest < 1
     special = special or request.adjacency != SUBSTITUTION  # the table's adjacency

@@ -1,4 +1,4 @@
-"""What a data model refuses, in words: the place, the value, what is allowed, and the remedy."""
+"""Refusals of a data model in words: the place, the value, what is allowed, and the remedy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _TYPES = {
 def refused_in_words(
     source: str, *, hint: str, alternatives: Collection[str] = ()
 ) -> Iterator[None]:
-    """What a model refuses becomes one InvalidConfiguration that names the place and the value.
+    """Turn a refusal of a model into one InvalidConfiguration that names the place and the value.
 
     Args:
         source: What is read, for the message.
@@ -105,7 +105,7 @@ def _in_words(error: Mapping[str, Any], where: str, hint: str) -> str:
 
 
 def _of_atom(section: object) -> str:
-    """Which atom's noise a section describes, and its law, if it is one."""
+    """Return which atom's noise a section describes, and its law, if it is one."""
     if not isinstance(section, dict) or "atom" not in section:
         return ""
     law = f" with the law {section['law']!s:.40}" if "law" in section else ""

@@ -1,4 +1,4 @@
-"""The mechanisms that the protocol is compared with, each with its error and cost."""
+"""Mechanisms to compare the protocol with, each with its error and cost."""
 
 from accounting.baselines.central import DiscreteLaplace, Laplace, NonPrivate
 from accounting.baselines.ikos import SplitAndMix

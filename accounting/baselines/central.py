@@ -15,7 +15,7 @@ from accounting.model.costs import PURE_CHANGES, discrete_laplace_variance
 
 @dataclass(frozen=True)
 class _OneMessage(ForProblem):
-    """Every user sends the value itself."""
+    """A mechanism in which every user sends the value itself."""
 
     @property
     def messages(self) -> float:
@@ -28,7 +28,7 @@ class _OneMessage(ForProblem):
 
 @dataclass(frozen=True)
 class NonPrivate(_OneMessage):
-    """The sum itself: the paper's "discretized" reference."""
+    """The sum without noise: the paper's "discretized" reference."""
 
     name = "non-private"
     guarantee = "none"
@@ -40,9 +40,9 @@ class NonPrivate(_OneMessage):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(_OneMessage):
-    """The sum plus DLap(eps / max_value); half of eps for each of the two coordinates of a vector
-    that a change touches (under zero-out it is one), and the most that delta / 2 allows where more
-    sums change."""
+    """The sum with DLap(eps / max_value) noise; half of eps for each of the two coordinates of a
+    vector that a change touches (under zero-out it is one), and the most that delta / 2 allows
+    where more sums change."""
 
     name = "discrete Laplace (central)"
 
@@ -63,7 +63,7 @@ class DiscreteLaplace(_OneMessage):
 
 @dataclass(frozen=True)
 class Laplace(_OneMessage):
-    """The sum plus continuous noise; for few changes, whose eps add up."""
+    """The sum with continuous noise; for few changes, whose eps add up."""
 
     name = "Laplace (central)"
     guarantee = "eps, with a trusted party"

@@ -14,8 +14,8 @@ from accounting.model.costs import AtomParameters, discrete_laplace_variance, no
 
 @dataclass(frozen=True)
 class CorrelatedNoise(ForProblem):
-    """Atoms with the noise of all honest users, and DLap(eps_central / max_value) in the
-    sum, or in each coordinate.
+    """The protocol with atoms that have the noise of all honest users, and DLap(eps_central /
+    max_value) in the sum, or in each coordinate.
 
     Every user adds as much as if only the honest ones did.
     """

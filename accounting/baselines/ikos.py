@@ -37,7 +37,7 @@ from accounting.model.costs import PURE_CHANGES, bits_per_message, discrete_lapl
 
 
 def messages_needed(n: int, bits: float, sigma: float) -> int:
-    """The number of messages m of every user, where ``bits`` is log2 q."""
+    """Return the number of messages m of every user, where ``bits`` is log2 q."""
     room = math.log2(n) - math.log2(math.e)
     if room <= 0:
         raise InvalidParameter(f"n = {n}: split and mix needs at least 3 users")
@@ -60,7 +60,7 @@ class SplitAndMix(ForProblem):
 
     @property
     def bits_per_number(self) -> int:
-        """log2 q."""
+        """The number of bits of a message, log2 q."""
         return bits_per_message(self.problem.n * self.problem.max_value)
 
     @property

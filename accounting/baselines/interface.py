@@ -26,8 +26,8 @@ class ForProblem:
 
     @property
     def changes(self) -> int:
-        """The most sums that one user changes: one in each release, or two where the value of a
-        vector may move to another coordinate."""
+        """The largest number of sums that one user changes: one in each release, or two where the
+        value of a vector may move to another coordinate."""
         return self.problem.releases * self.problem.changed_coordinates
 
     @property
@@ -38,7 +38,8 @@ class ForProblem:
 
     @property
     def central_step(self) -> float:
-        """The privacy loss of the Discrete Laplace noise in each sum when that changes by one."""
+        """The privacy loss of the Discrete Laplace noise in each sum when the sum changes by
+        one."""
         return largest_central_of(self.problem) / self.problem.max_value
 
 
@@ -52,7 +53,7 @@ def for_one_release(name: str, problem: Problem) -> None:
 
 
 def value_bits(problem: Problem) -> int:
-    """Bits of a message that is one of 1..max_value, in one of the coordinates."""
+    """Return the bits of a message that is one of 1..max_value, in one of the coordinates."""
     return bits_per_message(problem.dimension * problem.max_value)
 
 

@@ -39,7 +39,7 @@ _FINEST = 1e-12
 
 
 def divergence(n: int, f: float, eps: float) -> float:
-    """d_eps of the two counts, exact up to rounding and tails of 1e-20."""
+    """Return the divergence d_eps of the two counts, exact up to rounding and tails of 1e-20."""
     a, mass = binomial(n, f)
     ratio = (1 - f) * a / (n * f) + f * (n - a) / (n * (1 - f))
     scale = math.exp(eps)
@@ -51,7 +51,8 @@ def divergence(n: int, f: float, eps: float) -> float:
 
 
 def single_divergence(n: int, f: float, eps: float) -> float:
-    """The larger d_eps of the count at one position, with one user's value there and without."""
+    """Return the larger d_eps, of both directions, of the count at one position with and without
+    one user's value."""
     a, mass = binomial(n, f)
     ratio = (1 - f) * a / (n * f) + f * (n - a) / (n * (1 - f))
     return max(
@@ -61,7 +62,7 @@ def single_divergence(n: int, f: float, eps: float) -> float:
 
 
 def binomial(n: int, f: float) -> tuple[FloatArray, FloatArray]:
-    """The outcomes of Bin(n, f) and their masses, without tails below 1e-20."""
+    """Return the outcomes of Bin(n, f) and their masses, without tails below 1e-20."""
     rare = -math.log(_TAIL)  # Bernstein: both tails are below e^-rare
     reach = rare / 3 + math.sqrt(rare**2 / 9 + 2 * rare * n * f * (1 - f))
     first, last = math.floor(n * f - reach), math.ceil(n * f + reach)
@@ -71,7 +72,7 @@ def binomial(n: int, f: float) -> tuple[FloatArray, FloatArray]:
 
 @cache
 def flip_probability(n: int, eps: float, delta: float, adjacency: Adjacency) -> float:
-    """The smallest f that passes, to a relative 1e-12; the divergence decreases in f."""
+    """Find the smallest f that passes, to a relative 1e-12; the divergence decreases in f."""
     low, high = 1e-6 / n, 0.5
     reached = divergence if adjacency == SUBSTITUTION else single_divergence
     if reached(n, low, eps) <= delta:
@@ -87,7 +88,7 @@ def flip_probability(n: int, eps: float, delta: float, adjacency: Adjacency) -> 
 
 @dataclass(frozen=True)
 class FragmentedRappor(ForProblem):
-    """The mechanism whose analyzer debiases the counts and weights them by their values."""
+    """Fragmented RAPPOR, whose analyzer debiases the counts and weights them by their values."""
 
     name = "fragmented RAPPOR"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"
@@ -103,7 +104,8 @@ class FragmentedRappor(ForProblem):
 
     @property
     def mse(self) -> float:
-        """n f (1 - f) / (1 - 2f)^2 times the sum of the squares of the values."""
+        """The mean squared error, n f (1 - f) / (1 - 2f)^2 times the sum of the squares of the
+        values."""
         top, f = self.problem.max_value, self.flip
         squares = top * (top + 1) * (2 * top + 1) / 6
         return self.problem.n * f * (1 - f) / (1 - 2 * f) ** 2 * squares

@@ -37,7 +37,7 @@ _FINEST = 1e-6
 
 
 def divergence(n: int, g: float, max_value: int, eps: float) -> float:
-    """d_eps of the counts of j and k."""
+    """Return the divergence d_eps of the counts of j and k."""
     u = g / (max_value + 1)
     if max_value == 1:
         return single_divergence(n, u, eps)  # the others have 0: the count of ones
@@ -57,7 +57,8 @@ def divergence(n: int, g: float, max_value: int, eps: float) -> float:
 
 @dataclass(frozen=True)
 class RandomizedResponse(ForProblem):
-    """The mechanism in which every user sends one of 0..max_value, with a coordinate unless 0."""
+    """Randomized response: every user sends one of 0..max_value, with a coordinate unless it is
+    0."""
 
     name = "randomized response"
     guarantee = "optimistic: one pair of datasets passes (eps, delta)"
@@ -88,7 +89,8 @@ class RandomizedResponse(ForProblem):
 
     @property
     def mse(self) -> float:
-        """Mean squared error for the worst inputs, all of them 0 or max_value in a coordinate."""
+        """The mean squared error for the worst inputs, all of them 0 or max_value in a
+        coordinate."""
         g, top = self.chance, self.problem.max_value
         if g == 1:
             return math.inf

@@ -1,4 +1,4 @@
-"""Cost and error of the mechanisms that the table is compared with, for all stops of the sliders.
+"""Cost and error of the baselines for all stops of the explorer's sliders.
 
 Arrays are flat; the last of their ``axes`` varies fastest.  The correlated noise of the paper does
 not depend on n, so n is not among its axes: the page computes 1 + noise/n messages per user.
@@ -66,12 +66,12 @@ class Axes:
     adjacency: Adjacency = SUBSTITUTION
 
     def problem(self, *, n: int, eps: float, delta: float, max_value: int) -> Problem:
-        """The problem at these stops."""
+        """Return the problem at these stops."""
         return Problem(n=n, eps=eps, delta=delta, max_value=max_value, adjacency=self.adjacency)
 
 
 def baselines(axes: Axes, progress: Progress = silent) -> dict[str, Any]:
-    """The axes and arrays of every mechanism, by a short name."""
+    """Return the axes, and arrays of every mechanism by a short name."""
     return {
         **_paper(axes, progress),
         "ikos": _split_and_mix(axes),
@@ -82,7 +82,7 @@ def baselines(axes: Axes, progress: Progress = silent) -> dict[str, Any]:
 
 
 def _paper(axes: Axes, progress: Progress) -> dict[str, Any]:
-    """The paper's own parameters, by its theorem and refined."""
+    """Return the paper's own parameters, by its theorem and refined."""
     rows = []
     for top in axes.max_value:  # computing t', once for each, takes most of the time
         progress(f"the paper's parameters for max_value {top:,}")
@@ -159,7 +159,7 @@ def _columns(
     kind: type[PerUser] | type[PublishedNoise],
     rows: Sequence[PerUser] | Sequence[PublishedNoise],
 ) -> dict[str, Any]:
-    """The rows as an array for each attribute."""
+    """Return the rows as an array for each attribute."""
     names = [field.name for field in fields(kind)]
     return {"axes": axes, **{name: [getattr(row, name) for row in rows] for name in names}}
 
@@ -169,6 +169,6 @@ def _root(mse: float) -> float | None:
 
 
 def _short(value: float, digits: int = 7) -> float:
-    """A number rounded to slightly more digits than the page shows."""
+    """Round a number to slightly more digits than the page shows."""
     rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded.is_integer() else rounded

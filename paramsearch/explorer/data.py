@@ -39,7 +39,7 @@ _LEFT_OUT = {
 
 
 def page_data(table: Table, progress: Progress = silent) -> dict[str, Any]:
-    """All data of the page; numbers are exact, and texts of bounds are rounded outwards."""
+    """Collect all data of the page; numbers are exact, and texts of bounds are rounded outward."""
     if not table.rows:
         raise InvalidParameter(f"the table {table.path} is empty; `paramsearch table` fills it")
     adjacencies = sorted({row.adjacency for row in table.rows})
@@ -87,7 +87,7 @@ def _embedded(row: Row) -> dict[str, Any]:
 
 
 def _read(table: Table, row: Row) -> tuple[bytes, ParameterFile]:
-    """The bytes and the content of a file, which has to be what the index says."""
+    """Read the bytes and the content of a file, which has to be what the index says."""
     path = table.path / row.file
     try:
         content = strict_json.read_bytes(path)
@@ -103,7 +103,7 @@ def _read(table: Table, row: Row) -> tuple[bytes, ParameterFile]:
 
 
 def _errors(axes: Axes, rows: tuple[Row, ...]) -> list[str]:
-    """The largest allowed RMSE at each stop, in the order eps, max_value, central_fraction.
+    """Return the largest allowed RMSE at each stop, in the order eps, max_value, central_fraction.
 
     It is that of the central fraction, as a text of six digits that is also an option of commands.
     """
@@ -119,7 +119,7 @@ def _errors(axes: Axes, rows: tuple[Row, ...]) -> list[str]:
 
 
 def _start(axes: Axes, rows: tuple[Row, ...]) -> dict[str, int]:
-    """The first stops of the sliders: those of a file near eps 1, delta 1e-6 and max_value 5."""
+    """Return the first stops of the sliders: a file near eps 1, delta 1e-6 and max_value 5."""
 
     def distance(row: Row) -> tuple[float, ...]:
         return (

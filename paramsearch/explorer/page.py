@@ -17,7 +17,7 @@ from paramsearch.tables.lookup import Table
 
 
 def page(table: Table, progress: Progress = silent) -> str:
-    """The page of a table, which depends on nothing else."""
+    """Build the page of a table, which depends on nothing else."""
     style = _style()
     script = "".join(map(_asset, ("charts.js", "files.js", "explorer.js")))
     known = json.dumps(page_data(table, progress), allow_nan=False, separators=(",", ":"))
@@ -35,8 +35,8 @@ def page(table: Table, progress: Progress = silent) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """The content security policy; it allows the page's empty icon, which stops browsers from
-    requesting one."""
+    """Return the content security policy; it allows the page's empty icon, which stops browsers
+    from requesting one."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -52,6 +52,6 @@ def _asset(name: str) -> str:
 
 
 def _style() -> str:
-    """The style of the report, followed by that of the explorer."""
+    """Return the style of the report, followed by the explorer's."""
     common = (resources.files("paramsearch") / "report" / "report.css").read_text("utf-8")
     return common + _asset("explorer.css")

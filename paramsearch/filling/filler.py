@@ -1,4 +1,4 @@
-"""Filling a table: a search for every cell in the order of the grid, then repairs.
+"""The run that fills a table: a search for every cell in the order of the grid, then repairs.
 
 If a cell is harder than another one in eps, delta or max_value, and yet cheaper, the other one is a
 poor local optimum: its search is repeated, starting from the file of the cheaper cell.
@@ -72,8 +72,8 @@ class Event:
 
 @dataclass
 class Summary:
-    """What a run did, and the state of the whole table; its attributes are keys of the command's
-    JSON."""
+    """The result of a run, and the state of the whole table; its attributes are keys of the
+    command's JSON."""
 
     cells: int
     done: int = 0
@@ -87,7 +87,8 @@ class Summary:
 
 
 def violations(folder: Folder, tolerance: float) -> list[Task]:
-    """Repairs of all cells that cost more than a harder one, from which the search is to start."""
+    """List repairs of all cells that cost more than a harder one, which the search is to start
+    from."""
     cost = {
         cell: row.cost(cell.objective)
         for cell in folder.grid.cells

@@ -110,7 +110,7 @@ class Folder:
         os.close(self._lock)  # which releases all claims
 
     def claim(self, cell: Cell) -> bool:
-        """Lock a cell for this run; whether that worked, as no other run has locked it."""
+        """Lock a cell for this run; return whether no other run has locked it."""
         try:
             fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(cell))
         except OSError as error:
@@ -158,7 +158,7 @@ class Folder:
             self._forget(name)
 
     def row(self, cell: Cell) -> Row | None:
-        """The row of a cell if it has a file, of this run or another one.
+        """Return the row of a cell if it has a file, of this run or another one.
 
         The file with the fewest messages also serves for the fewest bits if no message is shorter.
         """
@@ -173,12 +173,12 @@ class Folder:
         return None
 
     def done(self, cell: Cell) -> bool:
-        """Whether this run or another one has finished a cell."""
+        """Tell whether this run or another one has finished a cell."""
         row = self.row(cell)
         return row is not None and not self._serves_for_now(Path(row.file).stem)
 
     def known(self, cell: Cell) -> bool:
-        """Whether a cell was finished when its files were last looked at."""
+        """Tell whether a cell was finished when its files were last looked at."""
         names = [cell.name]
         other = self.rows.get(cell.for_messages.name)
         if other is not None and other.has_shortest_messages:
@@ -219,7 +219,7 @@ class Folder:
         return row
 
     def store(self, cell: Cell, text: str, *, seconds: float, start: str | None) -> bool:
-        """Store a new file unless there is one as cheap; whether it was stored.
+        """Store a new file unless there is one as cheap; return whether it was stored.
 
         The result of a search that was cut short never replaces a finished one, and always makes
         way for it, so that the finished table does not depend on interrupts.

@@ -125,7 +125,7 @@ class Grid(BaseModel):
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """All cells, each after the one that its search starts from."""
+        """All cells, each after the cell that its search starts from."""
         order = sorted(
             product(enumerate(self._eps), enumerate(self._deltas)),
             key=lambda place: abs(place[0][0] - self._middle) + place[1][0],
@@ -139,12 +139,12 @@ class Grid(BaseModel):
 
     @cached_property
     def _eps(self) -> list[float]:
-        """In increasing order."""
+        """The eps in increasing order."""
         return sorted(self.eps)
 
     @cached_property
     def _deltas(self) -> list[float]:
-        """In decreasing order."""
+        """The delta in decreasing order."""
         return sorted(self.delta, reverse=True)
 
     @cached_property
@@ -153,7 +153,7 @@ class Grid(BaseModel):
         return min(range(len(self._eps)), key=lambda i: abs(math.log(self._eps[i])))
 
     def parent(self, cell: Cell) -> Cell | None:
-        """The cell from whose file the search starts; None if it starts from scratch."""
+        """Return the cell from whose file the search starts; None if it starts from scratch."""
         place = self._deltas.index(cell.delta)
         if place:
             return replace(cell, delta=self._deltas[place - 1])
@@ -163,7 +163,8 @@ class Grid(BaseModel):
         return replace(cell, eps=self._eps[place + (1 if place < self._middle else -1)])
 
     def request(self, cell: Cell, n: int | None = None) -> Request:
-        """The search for the file of a cell, by default for the grid's first number of users."""
+        """Return the search for the file of a cell, by default for the grid's first number of
+        users."""
         return Request(
             n=self.n[0] if n is None else n,
             eps=cell.eps,

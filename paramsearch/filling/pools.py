@@ -36,27 +36,30 @@ _ASK_EVERY = 0.5
 
 
 class Pool(Protocol):
-    """Workers; a future raises BrokenExecutor if one died, and ``renew`` then restarts them."""
+    """A pool of workers; a future raises BrokenExecutor if one died, and ``renew`` then restarts
+    them."""
 
     def slots(self) -> int:
-        """Number of jobs that keep the pool busy."""
+        """Return the number of jobs that keep the pool busy."""
 
     def submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]: ...
 
     def renew(self) -> None: ...
 
     def trouble(self) -> str | None:
-        """Why no job ends, if that is known."""
+        """Return why no job ends, if that is known."""
 
     def stop(self) -> bool:
-        """Ask the searches that are running to end soon with what they have; whether they can."""
+        """Ask the searches that are running to end soon with what they have; return whether they
+        can."""
 
     def close(self) -> None:
         """End the pool and all jobs that are running."""
 
 
 class LocalPool:
-    """Processes that use one core each; they end when this process ends for whatever reason.
+    """A pool of processes that use one core each; they end when this process ends for whatever
+    reason.
 
     Ctrl-C reaches them, too, and they ignore it: this process decides what becomes of their jobs.
     """
@@ -138,7 +141,7 @@ def _begin(stopping: Event) -> None:
 
 
 class DaskPool:
-    """The workers of a Dask cluster; each needs this package and nothing else.
+    """A pool of the workers of a Dask cluster; each needs this package and nothing else.
 
     If a worker dies, the scheduler gives its jobs to others.  An event of the cluster tells the
     searches of this run to end.

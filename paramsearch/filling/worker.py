@@ -1,4 +1,4 @@
-"""The jobs of a worker, a search or an audit.  A worker needs no disk and no other worker."""
+"""The jobs of a worker: a search or an audit, which need no disk and no other worker."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class AuditJob:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """``verdict`` is that of the audit, or "changed" for a file that cannot be read or is not what
-    the index describes; ``name`` is the file, and ``because`` the reason."""
+    """The result of an audit: ``name`` is the file, ``because`` the reason, and ``verdict`` that of
+    the audit, or "changed" for a file that cannot be read or is not what the index describes."""
 
     name: str
     verdict: str

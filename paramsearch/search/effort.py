@@ -27,7 +27,8 @@ class Effort:
 
     @staticmethod
     def at(max_value: int, tries: int) -> Effort:
-        """Return the effort for a max_value: one solution of stage 2 takes milliseconds to minutes."""
+        """Return the effort for a max_value: one solution of stage 2 takes milliseconds to
+        minutes."""
         effort = next(effort for limit, effort in _EFFORTS.items() if max_value <= limit)
         share = tries / DEFAULT_TRIES
         return Effort(

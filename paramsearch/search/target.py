@@ -49,7 +49,8 @@ class Target:
     m: int = 0
 
     def at(self, max_value: int) -> Target:
-        """Return the same target for another max_value; the same eps_central gives the same slacks."""
+        """Return the same target for another max_value; the same eps_central gives the same
+        slacks."""
         return replace(self, problem=replace(self.problem, max_value=max_value))
 
     @property
@@ -63,7 +64,8 @@ class Target:
         return self.eps_central / self.problem.max_value
 
     def slack(self, distance: float) -> float:
-        """Return the part of eps that is left for the atoms when a value changes by ``distance``."""
+        """Return the part of eps that is left for the atoms when a value changes by
+        ``distance``."""
         problem = self.problem
         spent = problem.changed_coordinates * self.step * distance
         return problem.eps - min(spent, _MOST_SPENT * problem.eps)
@@ -88,7 +90,8 @@ class Target:
         return bits_per_message(self.problem.dimension * symbols)
 
     def hub_limits(self, hubs: int) -> list[int]:
-        """List the numbers of hubs, less than ``hubs``, beyond which a message takes a further bit."""
+        """List the numbers of hubs, less than ``hubs``, beyond which a message takes a further
+        bit."""
         symbols = self.problem.max_value + 1  # without any hub
         bits = range(self._bits(symbols), self._bits(symbols + hubs))
         return [2**length // self.problem.dimension - symbols for length in bits]

@@ -19,7 +19,7 @@ _NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Cell:
-    """One problem of a grid, for any number of users, and what its file minimizes.
+    """A problem of a grid, for any number of users, and what its file minimizes.
 
     Attributes:
         max_value: Inputs are the integers 0..max_value.
@@ -64,8 +64,8 @@ class Cell:
 
     @staticmethod
     def of(file: ParameterFile) -> Cell:
-        """The problem of a file; its central fraction as the provenance states it, if that is
-        close to the true one."""
+        """Return the problem of a file; its central fraction as the provenance states it, if that
+        is close to the true one."""
         problem = file.problem
         share = file.central.eps_central / problem.eps
         stated = file.provenance.settings.get("central_fraction")
@@ -78,8 +78,8 @@ class Cell:
 
 
 def harder_neighbors(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Cell]]:
-    """Pairs of a cell and the next one with smaller eps, with smaller delta, or with larger
-    max_value, all else being equal.  The second one is harder, so it must not be cheaper."""
+    """Yield pairs of a cell and the next one with smaller eps, with smaller delta, or with larger
+    max_value, all else being equal. The second cell is harder, so it must not be cheaper."""
     lines = defaultdict[tuple[object, ...], list[Cell]](list)
     for cell in cells:
         lines["eps", replace(cell, eps=1.0)].append(cell)

@@ -34,7 +34,7 @@ _MOST_ROWS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class Row(Cell):
-    """The cost and error that the file of a cell states, for n users.
+    """A row of the index: the cost and error that the file of a cell states, for n users.
 
     The names of the attributes are the columns of the index.
     """
@@ -71,7 +71,7 @@ class Row(Cell):
     """Version of the table that the file was made for; None if the table has no versions."""
 
     def for_users(self, n: int) -> Row:
-        """The row for another number of users, who share the same noise."""
+        """Return the row for another number of users, who share the same noise."""
         messages = 1 + self.noise_messages / n
         return replace(
             self,
@@ -81,7 +81,7 @@ class Row(Cell):
         )
 
     def cost(self, objective: Objective) -> float:
-        """What a search with this objective minimizes."""
+        """Return the number that a search with this objective minimizes."""
         return self.noise_messages if objective == "messages" else self.bits_per_user
 
     @property
@@ -90,7 +90,7 @@ class Row(Cell):
         return self.bits_per_message == bits_per_message(self.max_value + 1)
 
     def describes(self, file: ParameterFile) -> bool:
-        """Whether this is the row of the file, for any number of users."""
+        """Tell whether this is the row of the file, for any number of users."""
         other = row_of(file, name=self.file, seconds=self.seconds)
         return other is not None and self.for_users(1) == other.for_users(1)
 
@@ -103,7 +103,7 @@ class Row(Cell):
 
 
 def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> Row | None:
-    """The row of a file whose path in the table's folder is ``name``.
+    """Return the row of a file whose path in the table's folder is ``name``.
 
     It is None if the file is not certified, has another name than its problem's, or is not for
     integers, one release and honest users only.
@@ -134,7 +134,7 @@ def row_of(file: ParameterFile, *, name: str, seconds: float | None = None) -> R
 
 
 def version_of(file: ParameterFile) -> str | None:
-    """The version of the table that a file was made for, if its provenance says."""
+    """Return the version of the table that a file was made for, if its provenance says."""
     version = file.provenance.settings.get(VERSION)
     return version if isinstance(version, str) else None
 
@@ -207,7 +207,7 @@ def read(path: Path) -> Sequence[Row]:
 
 
 def _possible(row: Row) -> bool:
-    """Whether all numbers are positive where they must be, and the file is in the folder."""
+    """Tell whether all numbers are positive where they must be, and the file is in the folder."""
     numbers = [value for name, value in asdict(row).items() if name not in _NOT_NUMBERS]
     return (
         None not in (row.file, row.sha256, *numbers)

@@ -42,7 +42,7 @@ of the default central fraction have about 1.11."""
 
 @dataclass(frozen=True, repr=False)
 class Found(Summarized):
-    """The result of a lookup.
+    """A file that serves a request, and the rows that were considered beside it.
 
     Attributes:
         table: The table.
@@ -77,7 +77,7 @@ class Found(Summarized):
         return self.row.rmse / self.query.central_rmse
 
     def summary(self) -> tuple[str, str]:
-        """The file, and its cost and error beside the other choices."""
+        """Return the file, and its cost and error beside the other choices."""
         row, fit = self.row, "just as asked" if self.exact else "stricter than asked"
         return f"{row.file}, {fit}, for n = {row.n:,}", (
             f"{row.noise_messages:,.1f} noise messages, {row.messages_per_user:.6g} messages per "
@@ -108,7 +108,7 @@ class Found(Summarized):
 
 @dataclass(frozen=True, repr=False)
 class Table(Summarized):
-    """A folder that ``paramsearch table`` made, or the table that comes with this package.
+    """A table of certified files: a folder that ``paramsearch table`` made, or the package's own.
 
     Attributes:
         path: The folder.
@@ -131,7 +131,7 @@ class Table(Summarized):
         return versions.pop() if len(versions) == 1 else None
 
     def summary(self) -> tuple[str, str]:
-        """The folder, and the ranges of its problems."""
+        """Return the folder, and the ranges of its problems."""
         ranges = []
         for column in ("eps", "delta", "max_value", "central_fraction") if self.rows else ():
             values = [getattr(row, column) for row in self.rows]
@@ -186,7 +186,8 @@ class Table(Summarized):
         return Found(self, query, rows[best], others, cheaper, shortest if fewer else None)
 
     def _serving(self, query: Query) -> Sequence[Row]:
-        """All rows that meet the requirements; an error names the first one that none meets."""
+        """List all rows that meet the requirements; an error names the first requirement that none
+        meets."""
         rows: Sequence[Row] = self.rows
         if not rows:
             raise InvalidParameter(f"the table {self.path} is empty")
@@ -278,7 +279,7 @@ class Table(Summarized):
 
 
 def _remedy(query: Query) -> str:
-    """How to make a file that serves, or why there can be none."""
+    """Say how to make a file that serves, or why there can be none."""
     try:
         query.request()
     except InvalidParameter as error:
@@ -287,7 +288,7 @@ def _remedy(query: Query) -> str:
 
 
 def _less_and_less_error(rows: Sequence[Row], error: float) -> tuple[Row, ...]:
-    """The rows, in their order, with less error than all before them and than ``error``."""
+    """Return the rows, in their order, with less error than all before them and than ``error``."""
     found = []
     for row in rows:
         if row.rmse < error * _LESS_ERROR:
@@ -297,5 +298,5 @@ def _less_and_less_error(rows: Sequence[Row], error: float) -> tuple[Row, ...]:
 
 
 def shipped_folder() -> Path:
-    """The folder of the table that comes with this package."""
+    """Return the folder of the table that comes with this package."""
     return Path(str(resources.files("paramsearch") / "data"))

@@ -1,4 +1,4 @@
-"""What is looked for in a table: a problem, the allowed error, and what should be cheap."""
+"""Queries of a table: a problem, the allowed error, and what should be cheap."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Requirement:
         return value >= self.bound if self.lower else value <= self.bound
 
     def best(self, rows: Sequence[Row]) -> float:
-        """The value that comes closest to meeting the bound."""
+        """Return the value that comes closest to meeting the bound."""
         values: list[float] = [getattr(row, self.column) for row in rows]
         return max(values) if self.lower else min(values)
 
@@ -85,7 +85,7 @@ class Query(Problem):
             one_of("noise", self.noise, get_args(NoiseLaw))
 
     def requirements(self) -> Iterator[Requirement]:
-        """What a row of the index has to meet."""
+        """The bounds that a row of the index has to meet."""
         yield Requirement(
             "max_value",
             self.max_value,
@@ -110,12 +110,12 @@ class Query(Problem):
         return self.max_rmse
 
     def as_private(self, row: Row) -> bool:
-        """Whether the file of a row has at least this privacy, whatever its error is."""
+        """Tell whether the file of a row has at least this privacy, whatever its error is."""
         covered = self.suits(row) and row.max_value >= self.max_value
         return covered and row.eps <= self.eps and row.delta <= self.delta
 
     def suits(self, row: Row) -> bool:
-        """Whether the file of a row has the adjacency and the law of the noise."""
+        """Tell whether the file of a row has the adjacency and the law of the noise."""
         return covers(row.adjacency, self.adjacency) and self.noise in (None, row.noise)
 
     @property
@@ -124,7 +124,7 @@ class Query(Problem):
         return central_rmse(self)
 
     def served_by(self, row: Row) -> bool:
-        """Whether the file of a row has at least this privacy and at most this error."""
+        """Tell whether the file of a row has at least this privacy and at most this error."""
         met = all(requirement.met_by(row) for requirement in self.requirements())
         return met and self.suits(row)
 

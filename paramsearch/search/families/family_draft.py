@@ -95,7 +95,8 @@ class FamilyDraft:
         return self._solved({value: {} for value in self.parts})
 
     def _solved(self, own: Mapping[int, Column]) -> Mapping[int, Column]:
-        """Solve for every value: 1 for its own atom, plus ``own``, minus the columns of its parts."""
+        """Solve for every value: 1 for its own atom, plus ``own``, minus the columns of its
+        parts."""
         column: dict[int, Column] = {0: {}, 1: {}}
         for value, parts in self.parts.items():
             entries = Counter({value: 1, **own[value]})

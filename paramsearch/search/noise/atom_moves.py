@@ -111,7 +111,8 @@ def _active_pairs(draft: FamilyDraft, model: NoiseModel, solution: Solution) -> 
 
 
 def _candidates(draft: FamilyDraft, values: list[int]) -> Iterator[tuple[int, Parts]]:
-    """List values with new parts: one part added, removed or replaced; or two hubs or inner values."""
+    """List values with new parts: one part added, removed or replaced; or two hubs or inner
+    values."""
     inner = {part for value, parts in draft.parts.items() if value < 0 for part in parts}
     hubs_and_inner = sorted(inner | {value for value in draft.parts if value < 0})
     for value in values:
