@@ -9,6 +9,7 @@ that attains the lower bound (``worst_pair``), and one about the sampler.  How a
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from accounting.base.errors import TooLarge, Undecided
 from accounting.model.change import Change
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
-from accounting.model.proof_types import COMPARISON, DISJOINT, FAST, LOOSE
+from accounting.model.proof_types import DISJOINT, LOOSE
 from accounting.notary.notary import Notary
 from accounting.proof.both_readings import proof_for_both
 from accounting.proof.deviation import Deviation
@@ -30,8 +31,8 @@ from paramsearch.parameters.sections import Certificate, SequenceCertificate
 Standing = Literal["confirmed", "consistent", "false", "not reproduced", "unchecked"]
 _ROUNDING = 1e-9
 """Relative difference of two bounds on the deviation of a sampler that rounding explains."""
-_NOT_CHECKED = ("proof", "precision", "software")
-"""How the certificate says that it was made."""
+_SECONDS = 20.0
+"""Time for the bounds of one change in ball arithmetic; without them it counts as unchecked."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class CertificateCheck:
-    """The findings on all fields of a certificate, in their order."""
+    """The findings on a certificate.
+
+    Attributes:
+        findings: On every field, in their order.
+    """
 
     findings: tuple[Finding, ...]
 
@@ -198,28 +203,35 @@ class _WorstPair:
             return Finding(name, "unchecked")
         if found.upper < lower:
             because = (
-                f"the certificate says delta is at least {exactly(lower)} where {change}, but it is "
-                f"at most {at_most(found.upper)} there"
+                f"the certificate says delta is at least {exactly(lower)} where {change}, but it "
+                f"is at most {at_most(found.upper)} there"
             )
             return Finding(name, "false", list(self.certificate.worst_pair), because)
         return Finding(name, "confirmed" if lower <= found.lower else "consistent")
 
     def _alone(self, change: Change) -> Enclosure:
-        """Bounds of delta for this change alone, by the methods of the proof."""
-        claim = self.claim
+        """Bounds of delta for this change alone, as close as the lower bound needs them.
+
+        By the fast evaluators, which take any size of delta; by the notary, for a limited time,
+        where they know no bounds of one change.
+        """
+        claim, lower = self.claim, self.certificate.delta_lower
         asked = claim.releases, claim.releases > 1, claim.adjacency
-        if set(self.proof.covered) <= {FAST, COMPARISON} and not change.moved:
+        if self.mechanism.central.whole() and not change.moved:
             profile = Profile(self.mechanism, *asked)
-            return profile.delta(claim.eps, change=change, gap=self.gap).enclosure
-        notary = Notary(self.mechanism, *asked)
+            found = profile.delta(
+                claim.eps, change=change, gap=self.gap, absolute=self.gap * lower / 2
+            )
+            return found.enclosure
+        notary, end = Notary(self.mechanism, *asked), time.monotonic() + _SECONDS
 
         def at(eps: float) -> Proof:
             return notary.enclose(
                 eps,
                 gap=self.gap,
-                claim=self.certificate.delta_lower,
+                claim=lower,
                 changes=[change],
-                deadline=self.deadline,
+                deadline=min(self.deadline, end),
             )
 
         return proof_for_both(claim.eps, at, gap=self.gap).enclosure

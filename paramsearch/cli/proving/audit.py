@@ -82,8 +82,8 @@ def audit(
     """
     from accounting.model.configuration import blaming
     from paramsearch.certification.audit import audit
-    from paramsearch.certification.stated_problem import read_requirement
     from paramsearch.cli.proving.audit_answer import Answer, unreadable, unreadable_in_words
+    from paramsearch.cli.proving.requirement import read_requirement
     from paramsearch.parameters.claim import Claim
     from paramsearch.parameters.documents import RejectedFile, read_source
 

@@ -303,7 +303,8 @@ def _answer(
         "noise_messages": asked.noise_messages,
     }
     if curve is not None:
-        out["profile"] = [[x, e.lower, e.upper] for x, e in curve]
+        written = [(x, one.as_written()) for x, one in curve]
+        out["profile"] = [[x, one.lower, one.upper] for x, one in written]
     return out
 
 
