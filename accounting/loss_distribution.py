@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from accounting.base.bisection import arithmetic_mean, bisection
-from accounting.base.enclosure import Enclosure, Summarized, monotone
+from accounting.base.enclosure import Enclosure, Summarized, monotone, readings
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import (
@@ -175,7 +175,7 @@ class LossDistribution(Summarized):
         return sum(self.times)
 
     def delta(self, eps: float, *, gap: float = GAP, progress: Progress = silent) -> Enclosure:
-        """delta(eps) of all releases together.
+        """delta(eps) of all releases together, whether eps is read as a double or as a decimal.
 
         Args:
             eps: The eps of the guarantee.
@@ -191,10 +191,12 @@ class LossDistribution(Summarized):
             TooLarge: If the computation would not fit into memory.
         """
         eps, gap = not_negative("eps", eps), gap_width(gap)
-        found = self._all.near(eps, gap=gap, progress=progress)(eps)
+        low, high = readings(eps)
+        bounds = self._all.near(low, gap=gap, progress=progress)
+        found = Enclosure(bounds(high).lower, bounds(low).upper)
         if not self._inductive:
             return found
-        return Enclosure(found.lower, min(found.upper, self._by_induction(eps)))
+        return Enclosure(found.lower, min(found.upper, self._by_induction(low)))
 
     def profile(
         self, grid: Sequence[float], *, gap: float = GAP, progress: Progress = silent
@@ -218,10 +220,10 @@ class LossDistribution(Summarized):
         return list(zip(points, monotone(found), strict=True))
 
     def epsilon(self, delta: float, *, gap: float = GAP, progress: Progress = silent) -> Enclosure:
-        """The smallest eps >= 0 with delta(eps) <= delta.
+        """The smallest eps >= 0 with delta(eps) <= delta, the smaller reading of that number.
 
         Args:
-            delta: The delta of the guarantee.
+            delta: The delta of the guarantee, a double or the decimal that it is written as.
             gap: As for ``delta``.
             progress: Called with one line of text now and then.
 
@@ -234,7 +236,7 @@ class LossDistribution(Summarized):
             TooLarge: If the computation would not fit into memory.
             Undecided: If no such eps is found.
         """
-        delta, gap = probability("delta", delta), gap_width(gap)
+        delta, gap = readings(probability("delta", delta))[0], gap_width(gap)
         found = self._all.epsilon(delta, gap=gap, progress=progress)
         if not self._inductive:
             return found

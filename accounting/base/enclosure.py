@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from html import escape
 from itertools import accumulate
 
@@ -26,6 +27,33 @@ def at_least(value: float) -> str:
 def exactly(value: float) -> str:
     """The shortest text that stands for this double."""
     return repr(value).removesuffix(".0")
+
+
+def readings(value: float) -> tuple[float, float]:
+    """Return the largest double at or below, and the smallest one at or above, both readings of a
+    number.
+
+    A number in a file or an option is read as a double or as the decimal that stands there: 0.1 as
+    a double is slightly more than 1/10.  A bound that has to hold for both readings is proved for
+    one of these two doubles, of which at least one is the number itself.
+
+    Args:
+        value: The double; its decimal is the shortest text that stands for it.
+
+    Returns:
+        The double below and the double above.
+
+    >>> readings(0.5)
+    (0.5, 0.5)
+    >>> low, high = readings(0.1)
+    >>> Fraction(low) < Fraction(1, 10) < Fraction(high), high == 0.1
+    (True, True)
+    """
+    value = float(value)  # the decimal of another type would not be its shortest text
+    stored, written = Fraction(value), Fraction(repr(value))
+    low = math.nextafter(value, -math.inf) if written < stored else value
+    high = math.nextafter(value, math.inf) if written > stored else value
+    return low, high
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -106,6 +134,21 @@ class Enclosure:
     def relative_gap(self) -> float:
         """(upper - lower) / upper; 0 when both are 0."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+    def as_written(self) -> Enclosure:
+        """Return the same bounds, moved outward by the last digit where their decimals need that.
+
+        What is printed or stored as JSON may be read as a decimal, which is then a bound as well.
+
+        >>> Enclosure(0.1, 0.9).as_written()
+        Enclosure(lower=0.1, upper=0.9000000000000001)
+        """
+        lower, upper = self.lower, self.upper
+        if readings(lower)[1] > lower:
+            lower = math.nextafter(lower, -math.inf)
+        if readings(upper)[0] < upper:
+            upper = math.nextafter(upper, math.inf)
+        return Enclosure(lower, upper)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

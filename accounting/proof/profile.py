@@ -12,13 +12,16 @@ from functools import cached_property
 
 import numpy as np
 
+from accounting.base.enclosure import readings
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, not_negative
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.delta import Delta
 from accounting.model.mechanism import Mechanism
+from accounting.model.proof import Proof
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
+from accounting.proof.both_readings import proof_for_both
 from accounting.proof.deviation import Deviation
 from accounting.proof.fast_proof import rounded_protocol
 from accounting.protocol import Protocol
@@ -87,7 +90,7 @@ class Profile:
         absolute: float = 0.0,
         progress: Progress = silent,
     ) -> Delta:
-        """Bounds at one eps.
+        """Bounds at one eps, for both of its readings (``both_readings``).
 
         Args:
             eps: The eps of the guarantee.
@@ -110,18 +113,20 @@ class Profile:
         if not self._whole:
             return self._by_notary(eps, change, gap, progress)
         less, more = self._rounded
+        low, high = readings(eps)
 
-        def bounds(protocol: Protocol) -> Delta:
+        def bounds(protocol: Protocol, at: float) -> Delta:
             if change is not None:
-                return protocol.delta_of(change, eps, gap=gap, absolute=absolute)
-            return protocol.delta(eps, gap=gap, absolute=absolute, progress=progress)
+                return protocol.delta_of(change, at, gap=gap, absolute=absolute)
+            return protocol.delta(at, gap=gap, absolute=absolute, progress=progress)
 
-        upper = bounds(less)
-        lower = upper if less is more else bounds(more)
-        deviation = Deviation.of(self.mechanism, eps, self.releases, self.adjacency)
+        upper = bounds(less, low)
+        lower = upper if less is more and low == high else bounds(more, high)
+        deviation = Deviation.of(self.mechanism, high, self.releases, self.adjacency)
         enclosure = deviation.widened(lower.enclosure.lower, upper.enclosure.upper)
         return replace(
             upper,
+            eps=eps,
             enclosure=enclosure,
             worst_change=lower.worst_change,
             worst_sequence=lower.worst_sequence,
@@ -133,7 +138,11 @@ class Profile:
     ) -> Delta:
         notary = Notary(self.mechanism, self.releases, self.same_change, self.adjacency)
         changes = None if change is None else [change]
-        found = notary.enclose(eps, gap=gap, changes=changes, progress=progress)
+
+        def at(point: float) -> Proof:
+            return notary.enclose(point, gap=gap, changes=changes, progress=progress)
+
+        found = proof_for_both(eps, at, gap=gap)
         every = () if self.any_sequence else changes or self.mechanism.changes(self.adjacency)
         return Delta(
             eps=eps,

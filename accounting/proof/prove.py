@@ -22,7 +22,7 @@ from typing import get_args
 import numpy as np
 
 from accounting.base.deadline import check_deadline, sets_deadline
-from accounting.base.enclosure import Enclosure
+from accounting.base.enclosure import Enclosure, readings
 from accounting.base.errors import AccountingError, InvalidFamily, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import one_of
@@ -40,6 +40,7 @@ from accounting.model.proof_types import (
 )
 from accounting.model.question import Question
 from accounting.notary.notary import Notary
+from accounting.proof.both_readings import proof_for_both
 from accounting.proof.deviation import is_thinned
 from accounting.proof.fast_proof import prove_any_sequence, prove_same_change, rounded_protocol
 from accounting.proof.less_noise import has_heavy_noise, noise_reduction, with_less_noise
@@ -72,6 +73,9 @@ def prove(
 ) -> Proof:
     """Bounds of delta(eps), refined to ``gap``, or to a percent once the claim is decided.
 
+    They hold for both readings of eps, as a double and as a decimal (``both_readings``).  The claim
+    to decide is the smaller reading of the delta that is claimed.
+
     Args:
         mechanism: What is deployed, in exact numbers.
         question: The eps, the releases, and the delta that is claimed.
@@ -97,6 +101,26 @@ def prove(
     (True, {'ball': 2})
     """
     one_of("tier", tier, get_args(AuditTier))
+    if question.claim is not None:
+        question = replace(question, claim=readings(question.claim)[0])
+
+    def at(eps: float) -> Proof:
+        asked = replace(question, eps=eps)
+        return _prove_at(mechanism, asked, tier=tier, gap=gap, deadline=deadline, progress=progress)
+
+    return proof_for_both(question.eps, at, gap=gap)
+
+
+def _prove_at(
+    mechanism: Mechanism,
+    question: Question,
+    *,
+    tier: AuditTier,
+    gap: float,
+    deadline: float,
+    progress: Progress,
+) -> Proof:
+    """The same for the doubles of the question alone."""
     if tier == "reference":
         reference = Reference(
             mechanism, question.releases, question.same_change, question.adjacency
@@ -179,8 +203,13 @@ def _with_less_noise(
     factor = noise_reduction(mechanism, question)
     if factor == 1 or question.claim is None:
         return None
-    less = prove(
-        with_less_noise(mechanism, factor), question, gap=1.0, deadline=deadline, progress=progress
+    less = _prove_at(
+        with_less_noise(mechanism, factor),
+        question,
+        tier="auto",
+        gap=1.0,
+        deadline=deadline,
+        progress=progress,
     )
     if less.enclosure.upper > question.claim:
         return None

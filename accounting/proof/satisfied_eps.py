@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from accounting.base.enclosure import Enclosure
+from accounting.base.enclosure import Enclosure, readings
 from accounting.base.errors import AccountingError
 from accounting.base.progress import Progress, silent
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
@@ -48,7 +48,7 @@ def satisfied_eps(
 
     Args:
         mechanism: What is deployed.
-        delta: The delta of the guarantee.
+        delta: The delta of the guarantee; of its two readings the smaller one is meant.
         releases: Number of releases that are seen together.
         same_change: Whether a user makes the same change in every release.
         adjacency: Which data sets are neighbors.
@@ -66,6 +66,7 @@ def satisfied_eps(
     >>> 0.9 < found.lower <= found.upper < 1.5
     True
     """
+    delta = readings(delta)[0]
     notary = Notary(mechanism, releases, same_change, adjacency)
     if notary.disclosed is not None:
         return None

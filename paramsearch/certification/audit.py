@@ -1,10 +1,11 @@
 """Is a parameter file, or a configuration that is proposed, what it claims to be?
 
 Nothing in it is trusted: the exact parameters are read, delta is proved again, and everything else
-that follows from the parameters is recomputed and compared.  What a certificate says about how it
-was made (change, methods, precision, software) is information; its bounds and the deviation of its
-sampler are compared with the proof.  A file that contradicts itself is rejected, whatever its noise
-gives: nobody should deploy it, and the verdict says what the noise alone would give.
+that follows from the parameters is recomputed and compared.  There are two findings: one on the
+claim, and one on the certificate, whose fields are compared with the proof one by one
+(``certificate_check``).  A file with a false certificate is "misstated", even if its claim is
+proved.  A file that contradicts itself is rejected, whatever its noise gives: nobody should deploy
+either of them, and the verdict says what the noise alone would give.
 """
 
 from __future__ import annotations
@@ -26,27 +27,23 @@ from accounting.model.configuration import Proposal, exact_law
 from accounting.model.costs import LARGEST_STEP
 from accounting.model.mechanism import ExactCentral, Mechanism, noises
 from accounting.model.proof import Proof
-from accounting.model.proof_types import BALL_COUPLED, DISJOINT, GAP, LOOSE, AuditTier
-from accounting.proof.deviation import Deviation
+from accounting.model.proof_types import BALL_COUPLED, DISJOINT, GAP, AuditTier
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
 from accounting.proof.words import worst_case
+from paramsearch.certification.certificate_check import CertificateCheck, check_certificate
 from paramsearch.certification.weak_noise import WeakNoise, weak_noise
-from paramsearch.parameters.claim import Claim
+from paramsearch.parameters.claim import Claim, decision
 from paramsearch.parameters.documents import Document, RejectedFile, checked
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.problem_section import ProblemSection
-from paramsearch.parameters.sections import Certificate
 from paramsearch.parameters.words import claim_in_words
 
-Verdict = Literal["certified", "violated", "undecided", "rejected"]
+Verdict = Literal["certified", "violated", "undecided", "misstated", "rejected"]
 _FINER = 0.1
 """Share of the gap to which a second proof is refined where the first does not settle the bound
 that a certificate states."""
-_ROUNDING = 1e-9
-"""Relative difference of two bounds on the deviation of a sampler that rounding explains."""
 _SEARCH_SECONDS, _SEARCH_PROOFS = 60.0, 3.0
 """After a violation, the search for what does hold ends after this time, or after so many times as
 long as the proof took if that is more."""
@@ -62,7 +59,8 @@ class Audit(Summarized):
     """The verdict on one claim, with the proof it rests on.
 
     Attributes:
-        verdict: "certified", "violated" or "undecided" of the claim, or "rejected" if the file is
+        verdict: "certified", "violated" or "undecided" of the claim; or "misstated" if the claim is
+            not violated, but a statement of the certificate is false; or "rejected" if the file is
             not what it says it is.
         reason: One sentence.
         claim: What was decided about.
@@ -70,19 +68,17 @@ class Audit(Summarized):
         proved_for: The exact fraction of the users that ``claim.honest`` stands for.
         proof: The bounds of delta; None if no proof was completed.
         confirmed: Whether this proof confirms the upper bound of the file's certificate, and
-            contradicts neither its lower bound nor its sampler_deviation; None if that was not
-            asked.
-        consistent: Whether this proof contradicts nothing in the file's certificate.  A proof that
-            is too wide to confirm a certificate may still be consistent with it.  None if there is
-            no certificate, or if it is about something else than the claim, the delta aside.
+            contradicts nothing else in it; None if that was not asked.
+        certificate: The findings on the fields of the certificate; None if there is no certificate,
+            or if it is about something else than the claim, the delta aside.
         satisfied_eps: After a violation, the smallest eps that holds at the claimed delta.
         searched: Whether that eps was looked for to the end, so that None means there is none or it
             cannot be found.
         limit: After a violation, bounds of delta as eps grows without bound: the probability of
             messages that the other input cannot produce.  Above the claimed delta, no eps holds.
         weak_noise: After a violation, an estimate of the noise that is missing.
-        noise_verdict: For a file that is rejected, the verdict on the claim that its noise alone
-            would get; ``proof`` is about that noise.
+        noise_verdict: For a file that is misstated or rejected, the verdict on the claim that its
+            noise alone would get; ``proof`` is about that noise.
     """
 
     verdict: Verdict
@@ -92,12 +88,23 @@ class Audit(Summarized):
     proved_for: Fraction
     proof: Proof | None = None
     confirmed: bool | None = None
-    consistent: bool | None = None
+    certificate: CertificateCheck | None = None
     satisfied_eps: Enclosure | None = None
     searched: bool = False
     limit: Enclosure | None = None
     weak_noise: WeakNoise | None = None
     noise_verdict: Verdict | None = None
+
+    @property
+    def claim_verdict(self) -> Verdict:
+        """The verdict on the claim, whatever else is wrong with the file."""
+        return self.noise_verdict or self.verdict
+
+    @property
+    def consistent(self) -> bool | None:
+        """Whether the proof contradicts nothing in the certificate, which it may be too wide to
+        confirm; None if they were not compared."""
+        return None if self.certificate is None else self.certificate.consistent
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason}"
@@ -199,37 +206,38 @@ def audit(
     def ended(verdict: Verdict, reason: str, **more: Any) -> Audit:
         if rejected is not None:
             more["noise_verdict"], verdict, reason = verdict, "rejected", rejected
+        elif wrong is not None and verdict != "violated":
+            more["noise_verdict"], verdict, reason = verdict, "misstated", wrong
         return Audit(verdict, reason, claim, mechanism, proved_for, **more)
 
+    wrong: str | None = None
     try:
         proof = proved(claim.delta, gap)
     except (TooLarge, Undecided) as error:
         return ended("undecided", str(error))
-    confirmed, agrees, wrong = None, None, None
+    confirmed, check = None, None
     if isinstance(trusted, ParameterFile) and trusted.certificate is not None:
         own = Claim.of(trusted)
+        stated = trusted.certificate.delta_upper
         if claim == own:
-            stated = trusted.certificate.delta_upper
             unsettled = proof.enclosure.lower <= stated < proof.enclosure.upper
             if explain and proof.exact and unsettled:
                 with suppress(TooLarge, Undecided):
                     closer = proved(stated, max(gap * _FINER, SMALLEST_GAP))
                     proof = min(proof, closer, key=lambda found: found.enclosure.upper)
-            confirmed = proof.enclosure.upper <= stated
         if claim == replace(own, delta=claim.delta):
-            wrong = _disproved(trusted.certificate, proof)
-            rejected = _not_reproduced(trusted.certificate, proof) or _understated(
-                trusted.certificate, mechanism, trusted.problem
+            check = check_certificate(
+                trusted.certificate, mechanism, claim, proof, gap=gap, deadline=deadline
             )
-            agrees = wrong is None and rejected is None
-            confirmed = confirmed and agrees
+            wrong, unlike = check.reason("false"), check.reason("not reproduced")
+            rejected = unlike if rejected is None else rejected
+            if claim == own:
+                confirmed = proof.enclosure.upper <= stated and check.consistent
     verdict, reason = _verdict(claim, proof, mechanism)
-    if wrong is not None:
-        verdict, reason = "violated", wrong
     if verdict == "undecided":
         late, coupled = time.monotonic() > deadline, BALL_COUPLED in proof.covered
         reason += f"; {_remedy(claim, gap, coupled=coupled, late=late)}"
-    found = ended(verdict, reason, proof=proof, confirmed=confirmed, consistent=agrees)
+    found = ended(verdict, reason, proof=proof, confirmed=confirmed, certificate=check)
     if explain and claim.delta < proof.enclosure.lower:
         now = time.monotonic()
         longest = max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))
@@ -298,9 +306,10 @@ def _limit(mechanism: Mechanism, claim: Claim, proof: Proof) -> Enclosure:
 def _verdict(claim: Claim, proof: Proof, mechanism: Mechanism) -> tuple[Verdict, str]:
     """What the bounds say about the claim, and why."""
     lower, upper = proof.enclosure.lower, proof.enclosure.upper
-    if upper <= claim.delta:
+    found = decision(claim.delta, proof.enclosure)
+    if found == "certified":
         return "certified", f"delta is at most {at_most(upper)}"
-    if lower <= claim.delta:
+    if found == "undecided":
         bounds = f"the bounds {proof.enclosure} contain the claimed delta {claim.delta!r}"
         return "undecided", bounds
     worst = in_words(proof.worst_change, proof.worst_sequence)
@@ -331,47 +340,3 @@ def _remedy(claim: Claim, gap: float, *, coupled: bool, late: bool) -> str:
     if gap <= SMALLEST_GAP:
         return "no smaller gap can be asked for; claim a delta above or below both"
     return f"a --gap below {gap:g} may decide it"
-
-
-def _disproved(certificate: Certificate, proof: Proof) -> str | None:
-    """Why the certificate's upper bound is false."""
-    found = proof.enclosure
-    if certificate.delta_upper >= found.lower:
-        return None
-    return (
-        f"the certificate says delta is at most {at_most(certificate.delta_upper)}, but it is "
-        f"at least {at_least(found.lower)}"
-    )
-
-
-def _not_reproduced(certificate: Certificate, proof: Proof) -> str | None:
-    """Why the certificate cannot have come from a proof, if it cannot."""
-    found = proof.enclosure
-    # without lower bounds of our own, an upper bound must be found again in the same way
-    same_way = not (proof.exact or proof.less_noise) and set(certificate.proof) == set(
-        proof.covered
-    )
-    if certificate.delta_upper >= found.lower and (
-        certificate.delta_lower > found.upper
-        or (same_way and certificate.delta_upper < found.upper * (1 - 2 * LOOSE))
-    ):
-        return (
-            f"the certificate's bounds {certificate.delta_lower!r} and {certificate.delta_upper!r} "
-            f"are not reproduced: this proof gives {found}"
-        )
-    return None
-
-
-def _understated(
-    certificate: Certificate, mechanism: Mechanism, problem: ProblemSection
-) -> str | None:
-    """Why the certificate's deviation of the sampler is false, if it is."""
-    if not mechanism.central.whole():  # then a proof may be about the law of the sampler itself
-        return None
-    least = Deviation.of(mechanism, problem.eps, problem.releases, problem.adjacency).size
-    if certificate.sampler_deviation >= least * (1 - _ROUNDING):
-        return None
-    return (
-        f"the certificate says the sampler adds at most {certificate.sampler_deviation!r} to "
-        f"delta, but the bound of what it may add is {least!r}"
-    )

@@ -19,7 +19,7 @@ from accounting.proof.prove import prove, unprotected
 from accounting.proof.words import worst_case
 from paramsearch.deploy.noise_events import check_event_sizes
 from paramsearch.parameters.assembly import reassembled
-from paramsearch.parameters.claim import Claim
+from paramsearch.parameters.claim import Claim, decision
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import Certificate, RepeatedChange, SequenceCertificate
@@ -76,13 +76,14 @@ def certify(
     worst = worst_case(proof, any_sequence=claim.any_sequence)
     if proof.enclosure.lower == 1:
         raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
-    if proof.enclosure.lower > claim.delta:
+    found = decision(claim.delta, proof.enclosure)
+    if found == "violated":
         where = "with" if claim.any_sequence else "where"
         raise Violated(
             f"{bounds}, above the claimed {claim.delta!r}: too much is given away {where} {worst}; "
             + _remedy(mechanism, claim)
         )
-    if proof.enclosure.upper > claim.delta:
+    if found == "undecided":
         raise Undecided(
             f"{bounds}, which does not decide the claimed {claim.delta!r}; add a little noise, or "
             "ask for a smaller gap or another tier"
@@ -102,11 +103,12 @@ def _remedy(mechanism: Mechanism, claim: Claim) -> str:
 
 
 def certificate_of(proof: Proof, *, any_sequence: bool) -> Certificate:
-    """What a file says of its proof."""
+    """Return what a file says of its proof, in numbers that also hold as decimals."""
+    bounds = proof.enclosure.as_written()
     fields: dict[str, Any] = {
         "eps": proof.eps,
-        "delta_lower": proof.enclosure.lower,
-        "delta_upper": proof.enclosure.upper,
+        "delta_lower": bounds.lower,
+        "delta_upper": bounds.upper,
         "worst_pair": proof.worst_change.listed,
         "proof": dict(proof.covered),
         "precision": proof.precision,

@@ -86,7 +86,7 @@ def main() -> None:
     """Run the command line; an expected error is one line on stderr and never a traceback.
 
     With ``--json`` a command that fails prints one object all the same,
-    ``{"error": {"kind": ..., "message": ..., "exit_code": ...}}``.
+    ``{"failure": {"kind": ..., "message": ..., "exit_code": ...}}``.
     """
     for name in ("stdout", "stderr"):  # closed by the parent process
         if getattr(sys, name) is None:
@@ -157,7 +157,7 @@ def _fail(
         with suppress(OSError):
             message = cause_in_words or kind
             name = name or (type(cause).__name__ if isinstance(cause, Exception) else kind)
-            print_json({"error": {"kind": name, "message": message, "exit_code": int(code)}})
+            print_json({"failure": {"kind": name, "message": message, "exit_code": int(code)}})
     return code
 
 

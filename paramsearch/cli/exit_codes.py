@@ -15,8 +15,8 @@ class ExitCode(IntEnum):
     DONE = 0
     """Done; a claim that was asked about is certified."""
     VIOLATED = 1
-    """A configuration violates its claim, a certificate states a false bound, or a table has such a
-    file; no other failure has this code."""
+    """A configuration violates its claim, a certificate states something false, a file is not for
+    the problem that is required, or a table has such a file; no other failure has this code."""
     BAD_INPUT = 2
     """Bad usage or input, a parameter file that is rejected, or an answer that could not be
     delivered."""
@@ -32,5 +32,6 @@ OF_VERDICT: dict[Verdict, ExitCode] = {
     "certified": ExitCode.DONE,
     "violated": ExitCode.VIOLATED,
     "undecided": ExitCode.UNDECIDED,
+    "misstated": ExitCode.VIOLATED,
     "rejected": ExitCode.BAD_INPUT,
 }

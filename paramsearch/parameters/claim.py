@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from accounting.base.enclosure import Enclosure, readings
 from accounting.base.errors import InvalidParameter
 from accounting.base.validation import not_negative, probability, share, whole
 from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency
@@ -11,7 +13,20 @@ from accounting.model.configuration import Proposal
 from accounting.model.question import Question
 from paramsearch.parameters.parameter_file import ParameterFile
 
+Decision = Literal["certified", "violated", "undecided"]
 _MOST_RELEASES = (1 << 31) - 1
+
+
+def decision(delta: float, bounds: Enclosure) -> Decision:
+    """Return what bounds of delta say about a claimed one, read as a double or as a decimal.
+
+    >>> decision(1e-6, Enclosure(0.0, 1e-6)), decision(1e-9, Enclosure(0.0, 1e-9))
+    ('certified', 'undecided')
+    """
+    if bounds.upper <= readings(delta)[0]:
+        return "certified"
+    # a double above the claimed one is also above its decimal
+    return "violated" if bounds.lower > delta else "undecided"
 
 
 @dataclass(frozen=True, kw_only=True)

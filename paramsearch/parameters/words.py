@@ -83,7 +83,7 @@ def values_of(file: ParameterFile) -> str | None:
     low, high = ends
     steps = file.problem.max_value
     return (
-        f"real in [{low:g}, {high:g}], rounded at random to {steps:,} steps of "
+        f"real in [{exactly(low)}, {exactly(high)}], rounded at random to {steps:,} steps of "
         f"{(high - low) / steps:.4g}"
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import above, ball, below, precision
-from accounting.base.enclosure import Enclosure, monotone
+from accounting.base.enclosure import Enclosure, monotone, readings
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.evaluator.build_view_pairs import changed_pairs
@@ -84,10 +84,12 @@ def curve(audit: Audit, progress: Progress = silent) -> Curve | None:
         less, more = _evaluators(audit, last, same_change=audit.claim.same_change)
         for i, at in enumerate(grid):
             progress(f"profile for the report, {i + 1} of {points}")
-            upper = less.delta(at, gap=0.05, absolute=1e-30).enclosure
-            lower = upper if less == more else more.delta(at, gap=0.05, absolute=1e-30).enclosure
+            below_it, above_it = readings(at)  # the page shows decimals
+            upper = lower = less.delta(below_it, gap=0.05, absolute=1e-30).enclosure
+            if less != more or below_it < above_it:
+                lower = more.delta(above_it, gap=0.05, absolute=1e-30).enclosure
             with precision(_BITS):
-                extra = mechanism.deviation(at, releases, audit.claim.adjacency)
+                extra = mechanism.deviation(above_it, releases, audit.claim.adjacency)
                 low, high = below(ball(lower.lower) - extra), above(ball(upper.upper) + extra)
             found.append(Enclosure(max(0.0, low), min(1.0, high)))
     except AccountingError:
@@ -107,7 +109,7 @@ def pair_bounds(audit: Audit, progress: Progress = silent) -> FloatArray | None:
     try:
         less, _ = _evaluators(audit, eps, same_change=True)
         progress("all pairs for the report")
-        found = less.delta(eps, absolute=1e-30).upper
+        found = less.delta(readings(eps)[0], absolute=1e-30).upper
     except AccountingError:
         return None
     with precision(_BITS):
@@ -205,7 +207,7 @@ def render(
             element("div", *_drawings(audit, curve, pairs), class_="two"),
             noise_section(document, honest=audit.claim.honest),
             proof_section(audit),
-            file_section(document, file, rejected=audit.verdict == "rejected", software=software),
+            file_section(document, file, audit, software=software),
             glossary_section(),
         ),
         element("footer", element("p", f"paramsearch {version}")),

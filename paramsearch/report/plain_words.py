@@ -80,8 +80,10 @@ _GLOSSARY = (
     (
         "The verdicts",
         "Certified: the claim is proved. Violated: it is proved to be false. Undecided: neither "
-        "was proved, so the claim must not be relied on. Rejected: the file contradicts itself or "
-        "was changed, so it must not be used, whatever its noise gives.",
+        "was proved, so the claim must not be relied on. Misstated: the certificate in the file "
+        "says something that is proved to be false, even if the claim is proved. Rejected: the "
+        "file contradicts itself or was changed. Files of the last two kinds must not be used, "
+        "whatever their noise gives.",
     ),
 )
 
@@ -109,10 +111,16 @@ def _checked(users: int | None) -> str:
 
 def _found(audit: Audit) -> Html | str:
     proof, claim = audit.proof, audit.claim
-    if audit.verdict == "rejected":
+    if audit.verdict in ("misstated", "rejected"):
         words = (
-            "The file is not what it says it is and must not be used. The numbers on this page are "
-            "about the noise that was found in it, as if that stood alone: "
+            "The file is not what it says it is and must not be used. "
+            if audit.verdict == "rejected"
+            else "The certificate in the file says something that is proved to be false, so the "
+            "file must not be used. "
+        )
+        words += (
+            "The numbers on this page are about the noise that was found in it, as if that stood "
+            "alone: "
         )
         alone = {
             "certified": "by itself, it would give the protection that is claimed.",
@@ -125,11 +133,6 @@ def _found(audit: Audit) -> Html | str:
             "claim must not be relied on."
         )
     if audit.verdict == "violated":
-        if proof is not None and proof.enclosure.lower <= claim.delta:
-            return (
-                "The file states a bound on its protection that is proved to be false, so it must "
-                "not be relied on."
-            )
         return (
             "The protection that is claimed is proved not to hold: for at least one person’s "
             "change of value, observers can learn more than the claim allows."

@@ -20,6 +20,7 @@ from accounting.model.proof_types import (
 )
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
+from paramsearch.certification.stated_problem import StatedProblem
 from paramsearch.parameters.honest_fraction import in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.problem_section import ProblemSection
@@ -45,6 +46,7 @@ _SIGNS: dict[Verdict, str] = {
     "certified": "M9 17l6 6 12-13",
     "violated": "M10 10l14 14M24 10l-14 14",
     "undecided": "M12.5 13a4.5 4.5 0 1 1 6.500 4.200c-1.300.7-2 1.500-2 3.100M17 25v.6",
+    "misstated": "M17 8.500v10M17 24.500v.6",
     "rejected": "M17 8.500v10M17 24.500v.6",
 }
 _FACTOR = 2.0
@@ -115,11 +117,11 @@ def verdict_section(audit: Audit) -> Html:
 
 
 def _of_noise(audit: Audit) -> list[Html]:
-    """For a rejected file: what the numbers are about."""
+    """For a file that is misstated or rejected: what the numbers are about."""
     if audit.noise_verdict is None:
         return []
     words = {
-        "certified": "by itself, it meets the claim; the file is rejected all the same.",
+        "certified": f"by itself, it meets the claim; the file is {audit.verdict} all the same.",
         "violated": "by itself, it violates the claim.",
     }.get(audit.noise_verdict, "by itself, it leaves the claim undecided.")
     return [element("p", "What follows is about the noise in the file: " + words)]
@@ -192,8 +194,6 @@ def _witness(audit: Audit) -> list[Html]:
             ]
         )
         return [element("p", element("strong", "Witness. "), words)]
-    if proof.enclosure.lower <= audit.claim.delta:
-        return [element("p", "The claimed δ is not what fails: the certificate in the file does.")]
     words = join(
         [
             f"With {worst}: δ is at least " if any_sequence else f"When {worst}, δ is at least ",
@@ -285,6 +285,8 @@ def problem_section(audit: Audit, document: Document) -> Html:
         text = [part for claim in differ for part in (claim, ", ")][:-1]
         words = ("The audit was asked about this claim; the file says ", *text, ".")
         notes = [element("p", *words, class_="note")]
+    for warning in StatedProblem.of(document, audit.claim).warnings:
+        notes.append(element("p", "Warning: ", sentence(warning), class_="note"))
     return section("claim", "The claim", facts(rows), *notes)
 
 
@@ -337,18 +339,18 @@ def proof_section(audit: Audit) -> Html:
 
 
 def file_section(
-    document: Document, file: AuditedFile, *, rejected: bool, software: Mapping[str, str]
+    document: Document, file: AuditedFile, audit: Audit, *, software: Mapping[str, str]
 ) -> Html:
     """The identity of the file, and its own statements on how it was made."""
     audited = ", ".join(f"{name} {version}" for name, version in software.items())
     signed = "not checked" if file.signature is None else untrusted(file.signature)
     rows: list[Fact] = [("SHA-256, bytes", element("code", file.sha256)), ("Signature", signed)]
     parts: list[Html] = []
-    if rejected:
+    if audit.verdict == "rejected":
         rows += [("Statements", "what the file says about how it was made is not repeated here")]
     elif isinstance(document, ParameterFile):
         rows = [("SHA-256, content", element("code", document.sha256)), *rows]
-        rows += [("Format", element("code", document.format)), *_certificate(document)]
+        rows += [("Format", element("code", document.format)), *_certificate(document, audit)]
         made = document.provenance
         rows += [("Made by", element("code", untrusted(f"{made.tool} {made.version}")))]
         rows += [("Seed", f"{made.seed:,}" if made.seed is not None else "none")]
@@ -359,24 +361,16 @@ def file_section(
     return section("file", "The file", facts(rows), *parts)
 
 
-def _certificate(file: ParameterFile) -> Iterator[Fact]:
+def _certificate(file: ParameterFile, audit: Audit) -> Iterator[Fact]:
     found = file.certificate
     if found is None:
         yield "Certificate", "none in the file"
         return
-    yield (
-        "Certificate",
-        join(
-            [
-                number(found.delta_lower, 5, "lower"),
-                " ≤ δ ≤ ",
-                number(found.delta_upper, 5, "upper"),
-                " at ε = ",
-                number(found.eps),
-                "; the audit proves δ again and trusts none of it",
-            ]
-        ),
-    )
+    lower, upper, eps = map(number, (found.delta_lower, found.delta_upper, found.eps))
+    ending = "; the audit proves δ again and trusts none of it"
+    yield "Certificate", join([lower, " ≤ δ ≤ ", upper, " at ε = ", eps, ending])
+    if audit.certificate is not None:
+        yield "Its fields", audit.certificate.in_words()
     versions = [f"{name} {version}" for name, version in found.software.items()]
     yield "Certified with", element("code", untrusted(", ".join(versions)))
 

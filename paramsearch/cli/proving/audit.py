@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +48,13 @@ def audit(
         float,
         typer.Option(help="Seconds after which to answer with what is proved.", show_default=False),
     ] = math.inf,
+    require: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also require that the file is for this problem, exit code 1 if it is not: TOML "
+            "or JSON with n, max_value, eps and delta, and what else is not usual."
+        ),
+    ] = None,
     public_key: Annotated[
         Path | None, typer.Option(help="Check the signature with this Ed25519 key, PEM.")
     ] = None,
@@ -68,18 +76,24 @@ def audit(
 ) -> None:
     """Check a file's claim, trusting nothing in it: certified (0), violated (1), undecided (3).
 
-    A parameter file that was changed or contradicts itself is rejected (2), with what its noise
-    gives where that can be read.
+    A parameter file whose certificate is proved to be false is misstated (1), whatever the verdict
+    on its claim. One that was changed or contradicts itself is rejected (2). Both with what its
+    noise gives where that can be read.
     """
     from accounting.model.configuration import blaming
     from paramsearch.certification.audit import audit
     from paramsearch.cli.proving.audit_answer import Answer, unreadable, unreadable_in_words
+    from paramsearch.cli.proving.requirement import read_requirement
     from paramsearch.parameters.claim import Claim
     from paramsearch.parameters.documents import RejectedFile, read_source
 
     options.check_same_change(same_change, releases)
     if report is not None:
         check_writable(report, "--report", (".html", ".htm"))
+    if require is not None:
+        asked = {"eps": eps, "delta": delta, "releases": releases, "honest": honest}
+        _check_own_claim({**asked, "adjacency": adjacency, "same-change": same_change or None})
+    required = None if require is None else read_requirement(require)
     source = read_source(file)
     document = source.document
     signed = _signature(file, document, public_key, signature)
@@ -133,12 +147,23 @@ def audit(
         file_sha256=source.sha256,
         signed=signed,
         report=report,
+        required=required,
     )
     if as_json:
         print_json(answer.for_machines())
     else:
         show(answer.for_people())
-    raise typer.Exit(OF_VERDICT[found.verdict])
+    raise typer.Exit(answer.exit_code)
+
+
+def _check_own_claim(asked: Mapping[str, object]) -> None:
+    """Refuse --require together with an option that replaces a number of the file's claim."""
+    for name, value in asked.items():
+        if value is not None:
+            raise InvalidParameter(
+                f"--{name} asks about another claim than the file's own, which --require is about: "
+                "leave one of them out"
+            )
 
 
 def _signature(path: Path, document: Document, key: Path | None, given: Path | None) -> str | None:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from accounting.base.enclosure import at_least, at_most, counted, exactly
+from accounting.base.enclosure import Enclosure, at_least, at_most, counted, exactly
 from accounting.model.change import covers
 from accounting.model.configuration import Proposal
 from accounting.model.laws.noise import BURST
@@ -17,7 +17,10 @@ from accounting.model.proof import Proof
 from accounting.model.proof_types import COMPARISON, FAST, REFERENCE, AuditTier
 from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, lacks_central_noise
+from paramsearch.certification.certificate_check import CertificateCheck
+from paramsearch.certification.stated_problem import Difference, StatedProblem, differences
 from paramsearch.certification.weak_noise import WeakNoise
+from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
 from paramsearch.cli.output import Fact
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -33,16 +36,17 @@ _STYLE = {
     "certified": "bold green",
     "violated": "bold red",
     "undecided": "bold yellow",
+    "misstated": "bold red",
     "rejected": "bold red",
 }
 _SHOWN_ATOMS = 4
 """Number of atoms without noise that are named."""
 _OF_NOISE = {
-    "certified": "by itself it meets the claim; the file is rejected all the same",
+    "certified": "by itself it meets the claim; the file is {} all the same",
     "violated": "by itself it violates the claim",
     "undecided": "by itself it leaves the claim undecided",
 }
-"""What the noise of a rejected file would get."""
+"""What the noise of a file that is misstated or rejected would get."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +59,7 @@ class Answer:
         file_sha256: Of the bytes of the file.
         signed: What to say about a signature, if anything.
         report: Where the report is, if there is one.
+        required: The problem that the file has to be for, if one was given.
     """
 
     found: Audit
@@ -62,6 +67,24 @@ class Answer:
     file_sha256: str
     signed: str | None = None
     report: Path | None = None
+    required: StatedProblem | None = None
+
+    @property
+    def problem(self) -> StatedProblem:
+        """What the verdict is about."""
+        return StatedProblem.of(self.document, self.found.claim)
+
+    @property
+    def differing(self) -> list[Difference]:
+        """The fields in which the file is not what is required."""
+        return [] if self.required is None else list(differences(self.required, self.problem))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """That of the verdict; or that of a violation, where a file that is not rejected is not for
+        the problem that is required."""
+        code = OF_VERDICT[self.found.verdict]
+        return ExitCode.VIOLATED if self.differing and code != ExitCode.BAD_INPUT else code
 
     @property
     def _sealed(self) -> str | None:
@@ -84,10 +107,9 @@ class Answer:
             return "not looked at: nothing was proved"
         if found.consistent is None:
             return "not looked at: this is about another claim than the file's own"
-        if not found.consistent:
-            return "contradicted by this proof"
-        if found.confirmed:
-            return "confirmed"
+        assert found.certificate is not None
+        if not found.consistent or found.confirmed:
+            return found.certificate.in_words()
         if found.confirmed is None:
             return "consistent with this proof; an audit without --delta may confirm it"
         tier = _tier_of(certificate.proof)
@@ -109,19 +131,28 @@ class Answer:
         """One JSON object."""
         found, proof = self.found, self.found.proof
         expected = ExpectedCost.of(self.document, found.claim)
+        bounds = proof.enclosure.as_written() if proof else Enclosure(0.0, 1.0)
         out: dict[str, Any] = {
             "verdict": found.verdict,
             "reason": found.reason,
+            "claim_verdict": found.claim_verdict,
+            "problem": self.problem.as_json(),
+            "required": self._required(),
+            "warnings": self.problem.warnings,
             "eps": found.claim.eps,
             "delta": found.claim.delta,
-            "delta_lower": proof.enclosure.lower if proof else 0.0,
-            "delta_upper": proof.enclosure.upper if proof else 1.0,
+            "delta_lower": bounds.lower,
+            "delta_upper": bounds.upper,
             "worst_pair": list(proof.worst_change.listed) if proof else None,
             "worst_sequence": [
                 {"change": list(made.change.listed), "times": made.times}
                 for made in (proof.worst_sequence if proof else ())
             ],
-            "worst_sequence_delta_lower": proof.sequence_lower if proof else 0.0,
+            "worst_sequence_delta_lower": (
+                Enclosure(proof.sequence_lower, 1.0).as_written().lower
+                if proof and proof.worst_sequence
+                else None
+            ),
             "adjacency": found.claim.adjacency,
             "noise_laws": laws_of(self.document),
             "max_value": found.mechanism.max_value,
@@ -135,6 +166,7 @@ class Answer:
             "upper_bound_only": proof is not None and not proof.exact,
             "certificate_confirmed": found.confirmed,
             "certificate_consistent": found.consistent,
+            **_findings(found.certificate),
             "cost": expected.cost.model_dump() if expected else None,
             "error": expected.error.model_dump() if expected else None,
             "real_error": asdict(expected.real) if expected and expected.real else None,
@@ -143,16 +175,22 @@ class Answer:
             "file_sha256": self.file_sha256,
             "version": version("paramsearch"),
         }
-        if found.verdict == "rejected":
+        if found.noise_verdict is not None:
             out["noise_verdict"] = found.noise_verdict
         if "violated" in (found.verdict, found.noise_verdict):
             satisfied, limit, weak = found.satisfied_eps, found.limit, found.weak_noise
-            out["satisfied_eps"] = [satisfied.lower, satisfied.upper] if satisfied else None
+            out["satisfied_eps"] = _listed(satisfied)
             out["satisfied_eps_searched"] = found.searched
-            out["delta_limit"] = [limit.lower, limit.upper] if limit else None
+            out["delta_limit"] = _listed(limit)
             out["weak_noise"] = _weak_noise(weak) if weak else None
             out["atoms_without_noise"] = [list(atom) for atom in self._without_noise]
         return out
+
+    def _required(self) -> dict[str, Any] | None:
+        """Whether the file is for the problem that is required; None if none is."""
+        if self.required is None:
+            return None
+        return {"met": not self.differing, "differs": [asdict(one) for one in self.differing]}
 
     @property
     def _without_noise(self) -> list[Atom]:
@@ -170,10 +208,15 @@ class Answer:
         yield "verdict", found.verdict, _STYLE[found.verdict]
         dimension = found.mechanism.dimension
         yield "claim", claim_in_words(found.claim, proved_for=found.proved_for, dimension=dimension)
-        if found.verdict == "rejected":
-            yield "because", found.reason
+        for one in self.differing:
+            yield "required", str(one).removeprefix("required "), "bold red"
+        if self.required is not None and not self.differing:
+            yield "required", "met in every field of the problem"
+        for warning in self.problem.warnings:
+            yield "warning", warning, "yellow"
         if found.noise_verdict is not None:
-            yield "its noise", _OF_NOISE[found.noise_verdict]
+            yield "because", found.reason
+            yield "its noise", _OF_NOISE[found.noise_verdict].format(found.verdict)
         if found.proof is not None:
             yield from _proof_facts(found.proof, any_sequence=found.claim.any_sequence)
         if found.verdict in ("violated", "undecided"):
@@ -224,6 +267,10 @@ def unreadable(reason: str, file_sha256: str) -> dict[str, Any]:
         "verdict": "rejected",
         "reason": reason,
         "noise_verdict": None,
+        "claim_verdict": None,
+        "problem": None,
+        "required": None,
+        "warnings": [],
         "delta_lower": 0.0,
         "delta_upper": 1.0,
         "file_sha256": file_sha256,
@@ -275,6 +322,29 @@ def _instead(found: Audit) -> Iterator[Fact]:
         )
     else:
         yield "instead", "not searched to the end: out of time; a larger --budget may find an eps"
+
+
+def _listed(bounds: Enclosure | None) -> list[float] | None:
+    """Both bounds, in numbers that also hold as decimals."""
+    if bounds is None:
+        return None
+    written = bounds.as_written()
+    return [written.lower, written.upper]
+
+
+def _findings(check: CertificateCheck | None) -> dict[str, Any]:
+    """What the proof says about the fields of the certificate."""
+    found = () if check is None else check.findings
+    false = [
+        {"field": one.field, "stated": one.stated, "reason": one.because}
+        for one in found
+        if one.because
+    ]
+    return {
+        "certificate_fields": {one.field: one.standing for one in found} if check else None,
+        "certificate_false": false,
+        "certificate_unchecked": [] if check is None else check.fields("unchecked"),
+    }
 
 
 def _weak_noise(weak: WeakNoise) -> dict[str, Any]:

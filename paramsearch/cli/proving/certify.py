@@ -11,7 +11,7 @@ import typer
 from accounting.base.enclosure import at_most
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
-from paramsearch.cli.output import check_destination, progress, write
+from paramsearch.cli.output import check_destination, note, progress, write
 
 if TYPE_CHECKING:
     from paramsearch.parameters.parameter_file import ParameterFile
@@ -96,6 +96,7 @@ def certify(
 
 def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> None:
     """Write the file, and print it or a line about it."""
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.parameters.parameter_file import dumps, save
     from paramsearch.parameters.words import file_claim_in_words
 
@@ -103,6 +104,7 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
         save(certified, output)
     if as_json:
         write(dumps(certified))
+        warn_of(certified)
         return
     certificate = certified.certificate
     assert certificate is not None
@@ -113,3 +115,12 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
         f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
         f"user; written to {output}\n"
     )
+    write("".join(f"warning: {text}\n" for text in StatedProblem.of(certified).warnings))
+
+
+def warn_of(file: ParameterFile) -> None:
+    """Print the warnings about a file's problem on stderr, where stdout has the file alone."""
+    from paramsearch.certification.stated_problem import StatedProblem
+
+    for text in StatedProblem.of(file).warnings:
+        note(f"warning: {text}")

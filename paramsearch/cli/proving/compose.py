@@ -94,10 +94,10 @@ def compose(
         whole = _distribution(parts)
         if asked_eps is None:
             assert asked_delta is not None
-            found = whole.epsilon(asked_delta, gap=gap, progress=say)
+            found = whole.epsilon(asked_delta, gap=gap, progress=say).as_written()
             point = found.upper, asked_delta
         else:
-            found = whole.delta(asked_eps, gap=gap, progress=say)
+            found = whole.delta(asked_eps, gap=gap, progress=say).as_written()
             point = asked_eps, found.upper
         if plot is not None:
             end = 2 * point[0] if point[0] > 0 else 1.0
@@ -195,6 +195,8 @@ def _answer(
     *,
     of_eps: bool,
 ) -> dict[str, Any]:
+    from paramsearch.certification.stated_problem import StatedProblem
+
     asked = "eps" if of_eps else "delta"
     out: dict[str, Any] = {
         "eps": point[0],
@@ -208,6 +210,7 @@ def _answer(
         "files": [
             {
                 "file": str(part.path),
+                "problem": StatedProblem.of(part.file).as_json(),
                 "sha256": part.file.sha256,
                 "times": part.times,
                 "max_value": part.file.problem.max_value,
@@ -217,7 +220,8 @@ def _answer(
         ],
     }
     if curve is not None:
-        out["profile"] = [[x, e.lower, e.upper] for x, e in curve]
+        written = [(x, bounds.as_written()) for x, bounds in curve]
+        out["profile"] = [[x, bounds.lower, bounds.upper] for x, bounds in written]
     return out
 
 

@@ -57,13 +57,30 @@ class _Asked:
     def verdict(self, found: Delta) -> Verdict | None:
         """On the claim; None if there is none, or if only a single pair was asked about, which may
         violate a claim but does not certify it."""
+        from paramsearch.parameters.claim import decision
+
         if self.delta is None:
             return None
-        if found.enclosure.lower > self.delta:
-            return "violated"
-        if self.pair is not None:
+        decided = decision(self.delta, found.enclosure)
+        if decided != "violated" and self.pair is not None:
             return "undecided" if self.about_delta else None
-        return "certified" if found.enclosure.upper <= self.delta else "undecided"
+        return decided
+
+    def problem(self) -> dict[str, Any]:
+        """What was asked about, in the shape of every answer in JSON."""
+        from paramsearch.certification.stated_problem import StatedProblem
+
+        profile = self.profile
+        several = profile.releases > 1 and profile.same_change
+        return replace(
+            StatedProblem.of(self.document),
+            eps=self.eps,
+            delta=self.delta,
+            adjacency=profile.adjacency,
+            releases=profile.releases,
+            changes="same" if several else "any",
+            honest=self.honest,
+        ).as_json()
 
 
 def profile(
@@ -262,13 +279,14 @@ def _answer(
     verdict: Verdict | None,
     curve: list[tuple[float, Enclosure]] | None,
 ) -> dict[str, Any]:
-    profile = asked.profile
+    profile, bounds = asked.profile, found.enclosure.as_written()
     out: dict[str, Any] = {
         "verdict": verdict,
+        "problem": asked.problem(),
         "eps": found.eps,
         "delta": asked.delta,
-        "delta_lower": found.enclosure.lower,
-        "delta_upper": found.enclosure.upper,
+        "delta_lower": bounds.lower,
+        "delta_upper": bounds.upper,
         "worst_pair": list(found.worst_change.listed),
         "worst_sequence": [
             {"change": list(made.change.listed), "times": made.times}
@@ -285,7 +303,8 @@ def _answer(
         "noise_messages": asked.noise_messages,
     }
     if curve is not None:
-        out["profile"] = [[x, e.lower, e.upper] for x, e in curve]
+        written = [(x, one.as_written()) for x, one in curve]
+        out["profile"] = [[x, one.lower, one.upper] for x, one in written]
     return out
 
 

@@ -25,6 +25,7 @@ def sign(
     as_json: options.AsJson = False,
 ) -> None:
     """Sign a parameter file; `paramsearch audit --public-key` checks the signature."""
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.parameters import signature
     from paramsearch.parameters.assembly import consistent
     from paramsearch.parameters.documents import read
@@ -43,6 +44,6 @@ def sign(
     write_atomically(target, signature.sign(document, key))
     made["signature"] = str(target)
     if as_json:
-        print_json(made)
+        print_json({"problem": StatedProblem.of(document).as_json(), **made})
     else:
         show((what.replace("_", " "), where) for what, where in made.items())

@@ -56,6 +56,7 @@ def analyze(
     Fewer messages than the users of the file send are an error, since their noise protects the
     values; so is a file that is mostly something other than messages.
     """
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.deploy import Analyzer
     from paramsearch.parameters.parameter_file import load
 
@@ -77,7 +78,8 @@ def analyze(
     if strict and odd is not None:
         raise InvalidParameter(odd)
     if as_json:
-        print_json({**_answer(found), "certified": certified})
+        problem = StatedProblem.of(parameters).as_json()
+        print_json({"problem": problem, **_answer(found), "certified": certified})
     else:
         show(_facts(found, _assumption(parameters) if users is None else None))
 

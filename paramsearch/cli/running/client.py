@@ -38,6 +38,7 @@ def client(
     folder with `python3 -m http.server`.
     """
     from accounting.base import strict_json
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.deploy import Randomizer
     from paramsearch.deploy.javascript import SIGNATURE, client_files, is_ours
     from paramsearch.files import write_atomically
@@ -48,11 +49,13 @@ def client(
         raise InvalidParameter(f"language = {language!r}: write javascript")
     one_of("language", language, _LANGUAGES)
     check_folder(output)
-    content = signature = None
+    content = signature = problem = None
     if file is not None:
         content = strict_json.read_bytes(file)
         text = strict_json.decoded(content, source=str(file))
-        Randomizer(from_json(strict_json.parse(text, source=str(file)), source=str(file)))
+        parameters = from_json(strict_json.parse(text, source=str(file)), source=str(file))
+        Randomizer(parameters)  # refuses what no client randomizes with
+        problem = StatedProblem.of(parameters).as_json()
         if os.path.exists(signed := signature_path(file)):
             signature = strict_json.read_bytes(signed, most=_LARGEST_SIGNATURE)
     made = client_files(content, signature)
@@ -69,7 +72,8 @@ def client(
     for name, data in made.items():
         write_atomically(output / name, data)
     if as_json:
-        print_json({"folder": str(output), "files": {name: len(made[name]) for name in made}})
+        sizes = {name: len(made[name]) for name in made}
+        print_json({"problem": problem, "folder": str(output), "files": sizes})
     else:
         facts = [(name, f"{len(data):,} bytes in {output}") for name, data in made.items()]
         if signature is not None:

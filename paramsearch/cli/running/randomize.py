@@ -46,6 +46,7 @@ def randomize(
     The noise comes from the operating system.  Send the symbols to a shuffler, which must hide
     whose they are, how many one user sends, and when.
     """
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.deploy import RandomizedReals, Randomizer
     from paramsearch.parameters.parameter_file import load
 
@@ -70,7 +71,8 @@ def randomize(
         codec = randomizer.codec
         decoded = [[list(codec.message(symbol)) for symbol in symbols] for symbols in sent]
         packed = [codec.pack(symbols).hex() for symbols in sent]
-        print_json({"symbols": sent, "coordinate_and_value": decoded, "packed": packed})
+        answer = {"symbols": sent, "coordinate_and_value": decoded, "packed": packed}
+        print_json({"problem": StatedProblem.of(parameters).as_json(), **answer})
     else:
         write("".join(f"{symbol}\n" for symbols in sent for symbol in symbols))
 

@@ -38,6 +38,7 @@ def simulate(
     as_json: options.AsJson = False,
 ) -> None:
     """Run the protocol and compare its messages and its error with what the file says."""
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.deploy.simulate import Simulation, simulate
     from paramsearch.parameters.parameter_file import load
 
@@ -56,7 +57,8 @@ def simulate(
     with progress("simulating") as say:
         outcome = simulate(plan, say)
     if as_json:
-        print_json({**_answer(outcome), "certified": certified})
+        problem = StatedProblem.of(parameters).as_json()
+        print_json({"problem": problem, **_answer(outcome), "certified": certified})
     else:
         show(_facts(outcome))
 

@@ -77,6 +77,7 @@ def compare(
     The others are printed before the search for our noise. Messages and bits are those of a user
     with a value in one release; overhead is relative to the bits of a sum without privacy.
     """
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.comparison import IN_BURSTS, OURS, other_mechanisms
     from paramsearch.comparison import compare as compared
     from paramsearch.request import Request
@@ -124,8 +125,11 @@ def compare(
     if plot is not None:
         _draw(plot, request, rows, ours=len(requests))
     if as_json:
+        adjacencies = {one.adjacency for one in requests}
+        only = adjacencies.pop() if len(adjacencies) == 1 else None
         print_json(
             {
+                "problem": {**StatedProblem.of_problem(request).as_json(), "adjacency": only},
                 "mechanisms": [asdict(row) for row in rows],
                 "left_out": left_out,
                 "interrupted": interrupted,

@@ -15,6 +15,7 @@ from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import AccountingError, InvalidParameter
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.output import Fact, check_destination, note, progress, show, write
+from paramsearch.cli.proving.certify import warn_of
 
 if TYPE_CHECKING:
     from accounting.base.progress import Progress
@@ -132,6 +133,7 @@ def deliver(
         uncertified_beside(output).unlink(missing_ok=True)
     if as_json:
         write(dumps(made.file))
+        warn_of(made.file)
     else:
         show(about)
     if made.interrupted:
@@ -209,6 +211,7 @@ def facts(
     made: Generated, output: Path | None, seconds: float, beside: Iterable[Fact] = ()
 ) -> Iterator[Fact]:
     """The result in words, with what else there is to say of it."""
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.parameters.expected_cost import ExpectedCost
     from paramsearch.parameters.words import file_claim_in_words, noise_in_words, values_of
 
@@ -220,6 +223,8 @@ def facts(
     scope = "all" if problem.releases == 1 else "each release"
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
     yield "delta", f"{bounds} at eps = {exactly(problem.eps)}"
+    for warning in StatedProblem.of(file).warnings:
+        yield "warning", warning, "yellow"
     if (values := values_of(file)) is not None:
         yield "values", f"{values}; randomize and analyze take the range from the file"
     yield (

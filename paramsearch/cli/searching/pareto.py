@@ -62,6 +62,7 @@ def pareto(
     Or for the given fractions and errors.
     """
     from accounting.model.costs import largest_central_of
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.generation.generate import generate
     from paramsearch.parameters.parameter_file import save
     from paramsearch.parameters.words import changes_in_words
@@ -77,6 +78,7 @@ def pareto(
         tries=tries,
         seed=seed,
     )
+    problem = StatedProblem.of_problem(request)
     shares = fraction or (() if max_error_ratio else _FRACTIONS)
     points = [replace(request, central_fraction=share) for share in sorted(set(shares))]
     ratios = sorted(set(max_error_ratio or ()), reverse=True)
@@ -113,6 +115,8 @@ def pareto(
     if as_json:
         print_json(
             {
+                "problem": problem.as_json(),
+                "warnings": problem.warnings,
                 "adjacency": adjacency,
                 "noise": noise,
                 "points": rows,
@@ -125,6 +129,8 @@ def pareto(
             write(f"certified for {words}\n")
         if request.noise == "burst":
             write("noise in bursts\n")
+        for warning in problem.warnings:
+            write(f"warning: {warning}\n")
         write("fraction      RMSE  over central  noise messages  messages per user\n")
         for row in rows:
             write(

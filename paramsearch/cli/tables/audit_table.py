@@ -45,8 +45,8 @@ def audit_table(
 ) -> None:
     """Prove the files of a table again, and check that no problem costs more than a harder one.
 
-    Exit code 1 if a claim is violated, or a file is rejected or differs from the index; 3 if one is
-    undecided.
+    Exit code 1 if a claim is violated, or a file is misstated, rejected or not what the index says;
+    3 if one is undecided.
     """
     from paramsearch.tables.index import FILES
     from paramsearch.tables.lookup import Table
@@ -85,7 +85,7 @@ def audit_table(
         if unknown:
             some = f"{len(unknown)} files are not in the index, such as {unknown[0]}"
             show([("note", f"{some}; `paramsearch table` makes a new index", "yellow")])
-    if counts["violated"] or counts["changed"] or counts["rejected"]:
+    if any(counts[verdict] for verdict in ("violated", "misstated", "changed", "rejected")):
         raise typer.Exit(ExitCode.VIOLATED)
     if counts["undecided"]:
         raise typer.Exit(ExitCode.UNDECIDED)

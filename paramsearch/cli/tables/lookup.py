@@ -16,6 +16,7 @@ from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_writable, print_json, show
 
 if TYPE_CHECKING:
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.tables.lookup import Found
 
 _ASKED = (
@@ -85,7 +86,10 @@ def lookup(
 
 
 def _answer(found: Found, output: Path | None) -> dict[str, Any]:
+    problem = _problem(found)
     return {
+        "problem": problem.as_json(),
+        "warnings": problem.warnings,
         "request": {name: getattr(found.query, name) for name in _ASKED},
         "exact": found.exact,
         "table_file": str(found.table.path / found.row.file),
@@ -101,6 +105,12 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
     }
 
 
+def _problem(found: Found) -> StatedProblem:
+    from paramsearch.certification.stated_problem import StatedProblem
+
+    return StatedProblem.of(found.file)
+
+
 def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
     from paramsearch.parameters.words import changes_in_words, noise_in_words
 
@@ -111,6 +121,8 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
         made += f", {words}"
     yield "certified", made, "bold green"
     yield "request", _distance(found)
+    for warning in _problem(found).warnings:
+        yield "warning", warning, "yellow"
     yield "delta", f"at most {at_most(row.delta_upper)} at eps = {exactly(row.eps)}"
     yield (
         "cost",

@@ -19,7 +19,8 @@ from accounting import AccountingError, Protocol
 from accounting.base.errors import InvalidParameter
 from accounting.model.configuration import Proposal, loads
 from accounting.model.question import Question
-from paramsearch.certification.audit import _understated, audit
+from paramsearch.certification.audit import audit
+from paramsearch.certification.certificate_check import _deviation
 from paramsearch.certification.certify import certify
 from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.claim import Claim
@@ -421,10 +422,11 @@ def test_a_certificate_is_compared_with_the_proof_in_all_its_numbers(tmp_path: P
     assert audit(restated(sampler_deviation=2 * good.sampler_deviation)).confirmed
     # the proof contradicts these
     above = audit(restated(delta_lower=1.5 * good.delta_upper, delta_upper=2 * good.delta_upper))
-    assert (above.verdict, above.confirmed) == ("rejected", False)
-    assert "not reproduced" in above.reason
+    assert (above.verdict, above.noise_verdict) == ("misstated", "certified")
+    assert above.confirmed is False
+    assert above.reason.startswith("the certificate says delta is at least ")
     closely = {"delta_lower": good.delta_upper * (1 + 1e-9), "delta_upper": 2 * good.delta_upper}
-    assert audit(restated(**closely)).verdict == "rejected"
+    assert audit(restated(**closely)).verdict == "misstated"
     for stated in (0.0, good.sampler_deviation * (1 - 1e-6)):
         less = audit(restated(sampler_deviation=stated))
         assert (less.verdict, less.confirmed) == ("rejected", False)
@@ -442,4 +444,5 @@ def test_no_certificate_of_the_package_understates_its_sampler() -> None:
         assert file.certificate is not None
         mechanism = file.mechanism().thinned(claimed_fraction(file))
         assert mechanism.central.whole()
-        assert _understated(file.certificate, mechanism, file.problem) is None
+        found = _deviation(file.certificate, mechanism, Claim.of(file))
+        assert found.standing == "confirmed"

@@ -254,7 +254,7 @@ def test_what_is_no_parameter_file_stays_an_error(tmp_path: Path) -> None:
         path.write_text(text)
         done = run("audit", path, "--json")
         assert done.returncode == 2
-        assert "error" in json.loads(done.stdout)
+        assert "failure" in json.loads(done.stdout)
         with pytest.raises(InvalidConfiguration):
             read_source(path)
 

@@ -180,7 +180,7 @@ def test_the_profile_of_a_changed_file_is_refused(certified: Path, tmp_path: Pat
     path.write_text(certified.read_text().replace('"n": 100000', '"n": 99'))
     done = run("profile", path, "--json")
     assert done.returncode == 2
-    assert "changed after it was sealed" in json.loads(done.stdout)["error"]["message"]
+    assert "changed after it was sealed" in json.loads(done.stdout)["failure"]["message"]
 
 
 def test_one_pair_never_certifies_a_delta() -> None:

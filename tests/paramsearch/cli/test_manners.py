@@ -50,7 +50,7 @@ def test_a_failure_is_one_json_object_with_its_exit_code(
 ) -> None:
     done = run(*arguments, "--json")
     (line,) = done.stdout.splitlines()
-    error = json.loads(line)["error"]
+    error = json.loads(line)["failure"]
     assert error["kind"] == kind
     assert error["exit_code"] == done.returncode != 0
     assert error["message"]

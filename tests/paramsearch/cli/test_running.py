@@ -77,7 +77,7 @@ def test_warnings_come_before_the_answer(place: Path) -> None:
 def test_an_option_with_one_value_is_given_once(place: Path, words: tuple[str, ...]) -> None:
     done = run(*(place / word if word.endswith(".json") else word for word in words), "--json")
     assert done.returncode == 2
-    message = json.loads(done.stdout)["error"]["message"]
+    message = json.loads(done.stdout)["failure"]["message"]
     assert "is given 2 times, and it takes one value" in message
 
 

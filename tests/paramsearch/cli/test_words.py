@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -160,7 +161,11 @@ def test_the_report_says_what_was_proved_at_the_claimed_eps() -> None:
 def test_every_eps_of_the_profile_is_the_one_that_was_asked_about(
     eps: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a row (eps, delta at most) a rounded eps would claim more than was proved."""
+    """In a row (eps, delta at most) a rounded eps would claim more than was proved.
+
+    Upper bounds come from an eps that neither the double nor the decimal is below, lower ones from
+    one that neither exceeds.
+    """
     asked: list[float] = []
     found = audit(stated(delta=0.5), gap=0.5, explain=False)
 
@@ -172,12 +177,21 @@ def test_every_eps_of_the_profile_is_the_one_that_was_asked_about(
     monkeypatch.setattr(report, "_evaluators", lambda *_, **__: (Evaluator(),) * 2)
     curve = report.curve(replace(found, claim=replace(found.claim, eps=eps)))
     assert curve is not None
-    assert [at for at, _ in curve] == asked == sorted(set(asked))
-    assert eps in asked or eps == 1e-12
+    shown_at = [at for at, _ in curve]
+    assert shown_at == sorted(set(shown_at))
+    assert eps in shown_at or eps == 1e-12
+    ends = iter(asked)
+    for at in shown_at:
+        values = {Fraction(at), Fraction(repr(at))}
+        low = next(ends)
+        high = next(ends) if len(values) == 2 else low
+        assert Fraction(low) <= min(values) <= max(values) <= Fraction(high)
+        assert high - low <= math.ulp(high)
+    assert next(ends, None) is None
     page = report._profile(replace(found, claim=replace(found.claim, eps=eps), proof=None), curve)
     shown = [row.split("</span>")[0] for row in page.split('<th scope="row">')[1:]]
-    assert [float(text.split('title="')[1].split('"')[0]) for text in shown] == asked
-    for text, at in zip(shown, asked, strict=True):
+    assert [float(text.split('title="')[1].split('"')[0]) for text in shown] == shown_at
+    for text, at in zip(shown, shown_at, strict=True):
         if "×" not in text and "10<sup>" not in text:
             assert float(text.split(">")[1]) == at
 
@@ -239,7 +253,7 @@ def test_a_certificate_is_confirmed_by_a_finer_proof_where_the_first_one_is_wide
     wrong = file.certificate.model_copy(
         update={"delta_lower": 0.0, "delta_upper": found.proof.enclosure.lower * (1 - 1e-4)}
     )
-    assert audit(reassembled(file, wrong)).verdict == "violated"
+    assert audit(reassembled(file, wrong)).verdict == "misstated"
 
 
 def about_certificate(file: ParameterFile, **options: Any) -> tuple[Any, Any, str]:
@@ -260,7 +274,8 @@ def test_what_is_said_of_a_certificate() -> None:
         None,
         "none in the file; `paramsearch certify` adds one",
     )
-    assert about_certificate(file) == (True, True, "confirmed")
+    unchecked = "; not checked: proof, precision, software"
+    assert about_certificate(file) == (True, True, f"confirmed{unchecked}")
 
     def with_upper(upper: float) -> ParameterFile:
         update = {"delta_lower": 0.0, "delta_upper": upper}
@@ -279,7 +294,8 @@ def test_what_is_said_of_a_certificate() -> None:
     same = with_upper((ball.enclosure.lower + ball.enclosure.upper) / 2)
     assert about_certificate(same, explain=False) == (False, True, wide + "a smaller --gap")
     false = with_upper(proof.enclosure.lower * 0.99)
-    assert about_certificate(false, explain=False) == (False, False, "contradicted by this proof")
+    line = f"false: delta_upper{unchecked.replace('proof', 'worst_pair, proof')}"
+    assert about_certificate(false, explain=False) == (False, False, line)
     asked = Claim.of(file, delta=0.5)
     assert about_certificate(file, claim=asked) == (
         None,

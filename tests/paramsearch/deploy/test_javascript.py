@@ -78,7 +78,7 @@ def test_what_the_command_refuses_leaves_nothing(tmp_path: Path) -> None:
         done = run(*wrong, "--json")
         assert done.returncode == 2, wrong
         assert "Traceback" not in done.stderr
-        assert json.loads(done.stdout)["error"]["exit_code"] == 2
+        assert json.loads(done.stdout)["failure"]["exit_code"] == 2
     assert not folder.exists()
 
 
@@ -106,7 +106,7 @@ def test_only_files_of_the_client_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "paramsearch.js").write_text("export const mine = 1;\n")
     done = run("client", "javascript", "-o", tmp_path, "--json")
     assert done.returncode == 2
-    assert "move it away" in json.loads(done.stdout)["error"]["message"]
+    assert "move it away" in json.loads(done.stdout)["failure"]["message"]
     assert (tmp_path / "paramsearch.js").read_text() == "export const mine = 1;\n"
     assert [path.name for path in tmp_path.iterdir()] == ["paramsearch.js"]
 

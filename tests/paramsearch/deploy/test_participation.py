@@ -122,7 +122,7 @@ def test_a_file_for_a_million_used_by_a_thousand(value: int, tmp_path: Path) -> 
         assert "--allow-few" in done.stderr
     done = run("analyze", str(SHIPPED), str(messages), "--json")
     assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["kind"] == "TooFew"
+    assert json.loads(done.stdout)["failure"]["kind"] == "TooFew"
     done = run("analyze", str(SHIPPED), str(messages), "--strict", "--allow-few", "--json")
     assert done.returncode == 0, done.stderr
     assert "too few" in json.loads(done.stdout)["implausible"]
@@ -186,7 +186,7 @@ def test_simulations_of_too_few(tmp_path: Path) -> None:
     assert "100 users" in done.stderr
     done = run("simulate", str(path), "--users", "100", "--json")
     assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["kind"] == "TooFew"
+    assert json.loads(done.stdout)["failure"]["kind"] == "TooFew"
     done = run("simulate", str(path), "--users", "100", "--allow-few", "--json")
     assert done.returncode == 0, done.stderr
     assert "100 users" in json.loads(done.stdout)["implausible"]
@@ -205,7 +205,7 @@ def test_what_is_no_file_of_messages(tmp_path: Path) -> None:
         assert "day.json: 4 of 4 are not symbols" in done.stderr
     done = run("analyze", str(path), "--json", stdin="x\n0\ny\n")
     assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["kind"] == "NotMessages"
+    assert json.loads(done.stdout)["failure"]["kind"] == "NotMessages"
     assert "standard input: 2 of 3" in done.stderr
     assert run("analyze", str(path), stdin="x\n0\ny\n0\n").returncode == 0
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 9)

@@ -29,7 +29,7 @@ def test_a_budget_that_is_far_too_small_is_refused_at_once() -> None:
     assert "max_value >= 1,546" in done.stderr
     assert "bits per user" in done.stderr
     assert "give --budget" in done.stderr
-    assert json.loads(done.stdout)["error"]["exit_code"] == 3
+    assert json.loads(done.stdout)["failure"]["exit_code"] == 3
 
 
 @pytest.mark.slow

@@ -229,9 +229,13 @@ def test_a_false_certificate_is_not_called_a_false_claim() -> None:
     forged = file.certificate.model_copy(update={"delta_lower": 0.0, "delta_upper": 1e-7})
     found = audit(reassembled(file, forged), explain=False)
     text = words(bare(found, reassembled(file, forged)))
-    assert "Violated" in text
+    assert found.verdict == "misstated"
+    assert "Misstated" in text
+    assert text.count("violates") == text.count("Violated") - 1 == 0  # only in the glossary
     assert "The certificate says δ is at most 10−7" in text
-    assert "the certificate in the file does" in text
+    assert "by itself, it meets the claim; the file is misstated all the same." in text
+    assert "Its fieldsfalse: delta_upper; not checked: worst_pair, proof" in text
+    assert "it would give the protection that is claimed" in text
 
 
 def test_everything_renders_without_a_proof() -> None:
