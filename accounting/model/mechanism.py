@@ -193,6 +193,12 @@ class ExactCentral:
                 return share
             return -share * ball(self.rate) / (1 - (-self.loss()).exp()).log()
 
+    def event_rate(self) -> arb:
+        """Expected number of events of each of the two noises."""
+        if self.rate is not None:
+            return ball(self.fraction * self.rate)
+        return -ball(self.fraction) * (-(-self.loss()).expm1()).log()
+
     def deviation(self) -> arb:
         """A bound on the total variation distance of both noises from NB(1, q) x NB(1, q).
 
@@ -251,6 +257,18 @@ class Mechanism:
         """The most that the distance of the central noise from NB(1, q) changes delta(eps)."""
         touched = releases * self.coordinates(adjacency)
         return (1 + ball(eps).exp()) * self.central.deviation() * touched
+
+    def event_rate(self) -> arb:
+        """Expected number of noise events of all users in one release, in all coordinates.
+
+        >>> noise = ExactNoise(p=Fraction(24, 25), rate=Fraction(40))
+        >>> central = ExactCentral(p=Fraction(2, 5), rate=Fraction(1, 2))
+        >>> Mechanism(1, {(-1, 1): (noise,)}, central, dimension=3).event_rate()
+        123.000000000000
+        """
+        parts = (part for parts in self.atoms.values() for part in parts)
+        of_atoms = sum((part.event_rate() for part in parts), ball(0.0))
+        return self.dimension * (2 * self.central.event_rate() + of_atoms)
 
     def thinned(self, fraction: Fraction) -> Mechanism:
         """The mechanism in which only this fraction of the users adds noise."""

@@ -18,14 +18,13 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from accounting.base.deadline import check_deadline, until
-from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most
-from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
+from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most, counted
+from accounting.base.errors import InvalidConfiguration, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import SMALLEST_GAP, gap_width, instance, positive
 from accounting.model.change import in_words
-from accounting.model.configuration import Proposal, exact_law
-from accounting.model.costs import LARGEST_STEP
-from accounting.model.mechanism import ExactCentral, Mechanism, noises
+from accounting.model.configuration import Proposal
+from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import BALL_COUPLED, DISJOINT, GAP, AuditTier
 from accounting.proof.limit_delta import limit_delta
@@ -33,9 +32,10 @@ from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
 from accounting.proof.words import worst_case
 from paramsearch.certification.certificate_check import CertificateCheck, check_certificate
+from paramsearch.certification.lost_users import LostNoise, checked_users, lost_noise
 from paramsearch.certification.weak_noise import WeakNoise, weak_noise
 from paramsearch.parameters.claim import Claim, decision
-from paramsearch.parameters.documents import Document, RejectedFile, checked
+from paramsearch.parameters.documents import Document, RejectedFile, checked, mechanism_of
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import claim_in_words
@@ -61,12 +61,13 @@ class Audit(Summarized):
     Attributes:
         verdict: "certified", "violated" or "undecided" of the claim; or "misstated" if the claim is
             not violated, but a statement of the certificate is false; or "rejected" if the file is
-            not what it says it is.
+            not what it says it is.  A claim about lost users is decided without them first; it is
+            certified if the upper bound for users who are lost whatever they drew meets it, too.
         reason: One sentence.
         claim: What was decided about.
         mechanism: What is deployed, with the noise of the honest users.
         proved_for: The exact fraction of the users that ``claim.honest`` stands for.
-        proof: The bounds of delta; None if no proof was completed.
+        proof: The bounds of delta, without any lost users; None if no proof was completed.
         confirmed: Whether this proof confirms the upper bound of the file's certificate, and
             contradicts nothing else in it; None if that was not asked.
         certificate: The findings on the fields of the certificate; None if there is no certificate,
@@ -79,6 +80,7 @@ class Audit(Summarized):
         weak_noise: After a violation, an estimate of the noise that is missing.
         noise_verdict: For a file that is misstated or rejected, the verdict on the claim that its
             noise alone would get; ``proof`` is about that noise.
+        lost: What holds if users with noise are lost; None if that was not asked.
     """
 
     verdict: Verdict
@@ -94,6 +96,7 @@ class Audit(Summarized):
     limit: Enclosure | None = None
     weak_noise: WeakNoise | None = None
     noise_verdict: Verdict | None = None
+    lost: LostNoise | None = None
 
     @property
     def claim_verdict(self) -> Verdict:
@@ -116,23 +119,6 @@ class Audit(Summarized):
         )
         found = "no proof" if self.proof is None else f"delta in {self.proof.enclosure}"
         return str(self), f"{claimed}; {found}"
-
-
-def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
-    """What is deployed when every user adds noise; doubles are the exact numbers they are."""
-    if isinstance(document, ParameterFile):
-        return document.mechanism()
-    if document.eps_central / document.max_value > LARGEST_STEP:
-        raise InvalidParameter(
-            f"eps_central = {document.eps_central} leaves no central noise at max_value = "
-            f"{document.max_value}; take at most {LARGEST_STEP:g} per unit"
-        )
-    atoms = noises(
-        (elements, None if noise is None else exact_law(noise))
-        for elements, noise in document.atoms
-    )
-    step = Fraction(document.eps_central) / document.max_value
-    return Mechanism(document.max_value, atoms, ExactCentral(step=step), document.dimension)
 
 
 def audit(
@@ -191,7 +177,31 @@ def audit(
     proved_for = as_written(claim.honest)
     if isinstance(trusted, ParameterFile) and claim.honest == trusted.problem.honest:
         proved_for = claimed_fraction(trusted)
-    mechanism = mechanism_of(trusted).thinned(proved_for)
+    whole = mechanism_of(trusted)
+    mechanism = whole.thinned(proved_for)
+    users = trusted.problem.n if isinstance(trusted, ParameterFile) else trusted.n
+    if claim.lost:
+        users = checked_users(claim, users, proved_for)
+        without = audit(
+            document,
+            replace(claim, lost=0),
+            tier=tier,
+            gap=gap,
+            budget=budget,
+            explain=explain,
+            progress=progress,
+        )
+        with until(deadline):
+            lost = lost_noise(
+                claim,
+                whole,
+                users=users,
+                honest=proved_for,
+                tier=tier,
+                explain=explain,
+                progress=progress,
+            )
+        return _after_losses(replace(without, claim=claim, lost=lost), lost)
 
     def proved(delta: float, gap: float) -> Proof:
         return prove(
@@ -301,6 +311,28 @@ def _limit(mechanism: Mechanism, claim: Claim, proof: Proof) -> Enclosure:
         return Enclosure(0.0, proof.enclosure.upper)
     upper = min(found.upper, proof.enclosure.upper) if every else proof.enclosure.upper
     return Enclosure(found.lower, upper)
+
+
+def _after_losses(found: Audit, lost: LostNoise) -> Audit:
+    """The verdict on a claim about lost users: that without them, unless it is "certified"."""
+    if found.verdict != "certified":
+        return found
+    claim, users = found.claim, counted(found.claim.lost, "user")
+    if lost.delta_upper <= claim.delta:
+        bound = at_most(lost.delta_upper)
+        return replace(
+            found,
+            reason=f"{found.reason}, and at most {bound} with {users} with noise lost whatever "
+            "they drew",
+        )
+    reason = (
+        f"{found.reason} if nobody is lost, but the upper bound with {users} with noise lost "
+        f"whatever they drew, {at_most(lost.delta_upper)}, exceeds the claimed delta "
+        f"{claim.delta!r}; no lower bound is known for that"
+    )
+    if lost.obstacle is not None:
+        reason += f"; {lost.obstacle}"
+    return replace(found, verdict="undecided", reason=reason)
 
 
 def _verdict(claim: Claim, proof: Proof, mechanism: Mechanism) -> tuple[Verdict, str]:

@@ -84,7 +84,7 @@ def weak_noise(
         fast evaluators do not take the parameters.
 
     >>> from accounting import Proposal
-    >>> from paramsearch.certification.audit import mechanism_of
+    >>> from paramsearch.parameters.documents import mechanism_of
     >>> data = {"max_value": 1, "eps": 1.0, "delta": 1e-7, "n": 1000, "eps_central": 0.9}
     >>> proposal = Proposal.of({**data, "atoms": [{"atom": [-1, 1], "r": 12.0, "p": 0.96}]})
     >>> found = weak_noise(mechanism_of(proposal), Claim.of(proposal), Change(0, 1))

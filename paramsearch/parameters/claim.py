@@ -33,6 +33,9 @@ def decision(delta: float, bounds: Enclosure) -> Decision:
 class Claim:
     """(eps, delta)-privacy for ``releases`` together, with noise from the fraction ``honest``.
 
+    Who adds noise, and whose noise arrives, must not depend on what was drawn: ``honest`` is about
+    dropouts for other reasons.  ``lost`` is about users who are lost because they have noise.
+
     Args:
         eps: The claimed eps.
         delta: The claimed delta.
@@ -40,6 +43,8 @@ class Claim:
         same_change: Whether only a user who makes the same change in every release is covered.
         honest: Fraction of the users who add noise.
         adjacency: Which data sets are neighbors.
+        lost: Number of users with noise whose uploads are lost in every release, whatever they drew
+            (accounting/proof/lost_noise.md).
 
     Raises:
         InvalidParameter: If a number is outside its domain.
@@ -54,12 +59,14 @@ class Claim:
     same_change: bool = False
     honest: float = 1.0
     adjacency: Adjacency = SUBSTITUTION
+    lost: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", not_negative("eps", self.eps))
         object.__setattr__(self, "delta", probability("delta", self.delta))
         check_adjacency(self.adjacency)
         whole("releases", self.releases, least=1, most=_MOST_RELEASES)
+        object.__setattr__(self, "lost", whole("lost", self.lost, least=0))
         # more noise than all users add would be proved, but never deployed
         object.__setattr__(self, "honest", share("honest", self.honest))
         if self.same_change and self.releases == 1:

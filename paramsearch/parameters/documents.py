@@ -15,12 +15,20 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from accounting.base import strict_json
-from accounting.base.errors import AccountingError, InvalidConfiguration
+from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter
 from accounting.base.validation import AnyPath
-from accounting.model.configuration import Proposal, blaming
+from accounting.model.configuration import Proposal, blaming, exact_law
+from accounting.model.costs import LARGEST_STEP
 from accounting.model.laws.burst import LARGEST_M
 from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL, NoiseLaw
-from accounting.model.mechanism import ExactBurst, ExactCentral, ExactLaw, ExactNoise
+from accounting.model.mechanism import (
+    ExactBurst,
+    ExactCentral,
+    ExactLaw,
+    ExactNoise,
+    Mechanism,
+    noises,
+)
 from paramsearch.parameters.assembly import assemble, consistent
 from paramsearch.parameters.parameter_file import Format, ParameterFile, from_json, refusals
 from paramsearch.parameters.problem_section import AnyProblem
@@ -83,6 +91,23 @@ class _Deployed(_Readable):
     problem: AnyProblem
     central: _Noise
     atoms: Annotated[tuple[_NoiseOfAtom, ...], Field(min_length=1)]
+
+
+def mechanism_of(document: ParameterFile | Proposal) -> Mechanism:
+    """What is deployed when every user adds noise; doubles are the exact numbers they are."""
+    if isinstance(document, ParameterFile):
+        return document.mechanism()
+    if document.eps_central / document.max_value > LARGEST_STEP:
+        raise InvalidParameter(
+            f"eps_central = {document.eps_central} leaves no central noise at max_value = "
+            f"{document.max_value}; take at most {LARGEST_STEP:g} per unit"
+        )
+    atoms = noises(
+        (elements, None if noise is None else exact_law(noise))
+        for elements, noise in document.atoms
+    )
+    step = Fraction(document.eps_central) / document.max_value
+    return Mechanism(document.max_value, atoms, ExactCentral(step=step), document.dimension)
 
 
 def read(path: AnyPath) -> ParameterFile | Proposal:

@@ -1,11 +1,17 @@
-"""The expected cost and the error of a parameter file, or of a configuration with its n."""
+"""The expected cost and the error of a parameter file, or of a configuration with its n.
+
+Noise comes in few events, and few users have any: how many events there are, and how large one
+upload may be, say what is lost with those users.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 
-from accounting.base.enclosure import exactly
+from accounting.base.balls import above, precision
+from accounting.base.enclosure import counted, exactly
+from accounting.base.errors import TooLarge
 from accounting.model.change import touched_coordinates
 from accounting.model.configuration import Proposal
 from accounting.model.costs import (
@@ -15,12 +21,21 @@ from accounting.model.costs import (
     largest_central,
     noise_messages,
 )
+from accounting.model.mechanism import Mechanism
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE
+from accounting.model.upload_sizes import largest_upload
 from paramsearch.parameters.claim import Claim
+from paramsearch.parameters.documents import mechanism_of
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.real_range import RealError, real_error
 from paramsearch.parameters.sections import Cost, Error
+
+EXCEEDED = 1e-4
+"""Probability with which some upload of a release may be larger than the largest one that is
+named."""
+_BITS = 128
+"""Working precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +48,9 @@ class ExpectedCost:
         releases: Number of releases that the claim covers together.
         dimension: More than 1 for vectors.
         cost: Messages and bits.
+        events: Expected number of noise events of all users, for +1, -1 and all atoms together.
+        largest_upload: Number of messages that no user has to send more of, but with probability
+            ``EXCEEDED``; None if it is beyond what is computed.
         error: The error of the sum, or of each coordinate.
         over_central: That error in units of the central mechanism's for as many releases; for real
             values with rounding, in units of the Laplace mechanism's; None if the claim has
@@ -45,6 +63,8 @@ class ExpectedCost:
     releases: int
     dimension: int
     cost: Cost
+    events: float
+    largest_upload: int | None
     error: Error
     over_central: float | None
     real: RealError | None = None
@@ -67,7 +87,7 @@ class ExpectedCost:
         ratio = _over_central(
             file.error, Claim.of(file), max_value=file.problem.max_value, dimension=file.dimension
         )
-        problem, real = file.problem, real_error(file)
+        problem, real, mechanism = file.problem, real_error(file), file.mechanism()
         if real is not None and ratio is not None:
             ratio = real.total / _laplace_error(file, real.width)
         return ExpectedCost(
@@ -76,6 +96,8 @@ class ExpectedCost:
             releases=problem.releases,
             dimension=file.dimension,
             cost=file.cost,
+            events=_events(mechanism),
+            largest_upload=_largest_upload(mechanism, problem.n),
             error=file.error,
             over_central=ratio,
             real=real,
@@ -104,6 +126,8 @@ class ExpectedCost:
             ratio = rmse / discrete_laplace_deviation(central) if central > 0 else 0.0
             error = Error(mse=rmse**2, rmse=rmse, rmse_over_central=ratio)
             over_central = _over_central(error, claim, max_value=top, dimension=dimension)
+            mechanism = mechanism_of(proposal)
+            events = _events(mechanism)
         except (ArithmeticError, ValueError):
             return None
         return ExpectedCost(
@@ -112,6 +136,8 @@ class ExpectedCost:
             releases=claim.releases,
             dimension=dimension,
             cost=cost,
+            events=events,
+            largest_upload=_largest_upload(mechanism, proposal.n),
             error=error,
             over_central=over_central,
         )
@@ -123,6 +149,33 @@ class ExpectedCost:
             f"{cost.bits_per_user:.6g} bits per user (n = {self.n:,})"
             + (" in each release" if self.releases > 1 else "")
         )
+
+    def events_in_words(self) -> str:
+        """How few events the noise comes in, and how many messages one upload may have."""
+        words = f"{self.events:,.1f} noise events in all"
+        if self.largest_upload is not None:
+            most = counted(self.largest_upload, "message")
+            words += (
+                f"; with probability {1 - EXCEEDED:g} no upload has more than {most}, "
+                f"{100 * self.largest_share:.2g}% of the noise"
+            )
+        return words + (" in each release" if self.releases > 1 else "")
+
+    def largest_upload_as_json(self) -> dict[str, float] | None:
+        """The largest upload, its noise as a share of all, and the probability of a larger one."""
+        if self.largest_upload is None:
+            return None
+        return {
+            "messages": self.largest_upload,
+            "share_of_noise": self.largest_share,
+            "probability": EXCEEDED,
+        }
+
+    @property
+    def largest_share(self) -> float:
+        """The noise in the largest upload, as a share of the expected noise of all users."""
+        assert self.largest_upload is not None
+        return (self.largest_upload - 1) / self.cost.noise_messages
 
     def error_in_words(self) -> str:
         what = "the sum" if self.dimension == 1 else "each coordinate"
@@ -137,6 +190,18 @@ class ExpectedCost:
             return words
         whole = f"at eps = {exactly(self.eps)}" if self.releases == 1 else "for as many releases"
         return f"{words}, {self.over_central:.4g} times the central one {whole}"
+
+
+def _events(mechanism: Mechanism) -> float:
+    with precision(_BITS):
+        return above(mechanism.event_rate())
+
+
+def _largest_upload(mechanism: Mechanism, users: int) -> int | None:
+    try:
+        return largest_upload(mechanism, users, EXCEEDED)
+    except TooLarge:
+        return None
 
 
 def _laplace_error(file: ParameterFile, width: float) -> float:

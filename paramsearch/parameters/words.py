@@ -66,6 +66,8 @@ def claim_in_words(claim: Claim, *, proved_for: Fraction, dimension: int) -> str
         text += f", a vector of dimension {dimension:,} with at most one value"
     if claim.honest < 1:
         text += f", {in_words(claim.honest, proved_for)} of the users adding noise"
+    if claim.lost:
+        text += f", {counted(claim.lost, 'user')} with noise lost whatever they drew"
     return text
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
+from accounting.base.enclosure import counted
 from accounting.model.configuration import Proposal
 from accounting.model.costs import discrete_laplace_deviation, noise_messages
 from accounting.model.laws.burst import Burst
+from paramsearch.certification.audit import Audit
 from paramsearch.parameters.claim import Claim
-from paramsearch.parameters.expected_cost import ExpectedCost
+from paramsearch.parameters.expected_cost import EXCEEDED, ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.sections import AnyAtomNoise, BurstNoise, CentralNoise
 from paramsearch.report.html import (
@@ -48,6 +50,8 @@ def cost_section(document: Document, claim: Claim) -> Html:
         cost = found.cost
         rows = [
             ("Noise messages", join([number(cost.noise_messages, 6), ", all users together"])),
+            ("Noise events", join([number(found.events, 6), ", all users together"])),
+            ("Largest upload", _largest_upload(found)),
             ("Messages per user", number(cost.messages_per_user, 6)),
             ("Bits per message", f"{cost.bits_per_message:,}"),
             ("Bits per user", number(cost.bits_per_user, 6)),
@@ -62,6 +66,59 @@ def cost_section(document: Document, claim: Claim) -> Html:
             rows += [("Against central", join([ratio, against, number(found.eps), ending]))]
     expected = element("p", "Messages and bits are expected values.", class_="note")
     return section("cost", "Cost and error", facts(rows), expected)
+
+
+def _largest_upload(found: ExpectedCost) -> Html | str:
+    if found.largest_upload is None:
+        return "not computed: it may be larger than a client could send"
+    most = counted(found.largest_upload, "message")
+    return join(
+        [
+            f"at most {most}, ",
+            share(found.largest_share),
+            " of the noise; larger with probability at most ",
+            number(EXCEEDED),
+        ]
+    )
+
+
+def losses_section(audit: Audit) -> list[Html]:
+    """What holds if users with noise are lost, where the audit was asked about that."""
+    lost, claim = audit.lost, audit.claim
+    if lost is None:
+        return []
+    bound: Html | str = "nothing is proved: δ ≤ 1"
+    if lost.delta_upper < 1:
+        bound = join(["δ ≤ ", number(lost.delta_upper, 5, "upper")])
+    rows: list[Fact] = [
+        ("Users with noise who are lost", f"{lost.users:,}, in every release"),
+        ("Noise events, expected", number(lost.noise_events, 6)),
+        ("Lost whatever they drew", join([bound, " at ε = ", number(claim.eps)])),
+    ]
+    if lost.delta_upper > claim.delta:
+        eps: Html | str = "none was found" if lost.searched else "not searched to the end"
+        if lost.satisfied_eps is not None:
+            eps = join(["ε = ", number(lost.satisfied_eps, 5, "upper")])
+        rows += [("What then holds at this δ", eps)]
+    rows += [
+        (
+            "Lost because of what they drew",
+            join(
+                [
+                    "nothing holds: with a single lost user δ is at least ",
+                    number(lost.worst_way, 5, "lower"),
+                    " at every ε",
+                ]
+            ),
+        )
+    ]
+    note = (
+        "Most users draw no noise, so losing the few who did is far worse than losing as many "
+        "others. The bound for users who are lost whatever they drew is an upper bound only. The "
+        "verdict is about that case; the bounds, the curve and the map on this page are about the "
+        "case that nobody is lost."
+    )
+    return [section("losses", "If users with noise are lost", element("p", note), facts(rows))]
 
 
 def _rmse(document: Document) -> str:

@@ -38,7 +38,7 @@ from paramsearch.report.charts import (
     swatch,
 )
 from paramsearch.report.html import Html, element, number, section, share, table, untrusted
-from paramsearch.report.noise import cost_section, noise_section
+from paramsearch.report.noise import cost_section, losses_section, noise_section
 from paramsearch.report.plain_words import glossary_section, summary_section
 from paramsearch.report.sections import (
     AuditedFile,
@@ -204,6 +204,7 @@ def render(
                 cost_section(document, audit.claim),
                 class_="two",
             ),
+            *losses_section(audit),
             element("div", *_drawings(audit, curve, pairs), class_="two"),
             noise_section(document, honest=audit.claim.honest),
             proof_section(audit),

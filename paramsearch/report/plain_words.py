@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from accounting.base.enclosure import counted
 from accounting.model.change import ZERO_OUT
 from paramsearch.certification.audit import Audit
 from paramsearch.parameters.honest_fraction import in_words
@@ -62,7 +63,13 @@ _GLOSSARY = (
     (
         "Honest users",
         "Users whose devices add the noise that the file prescribes. The proof counts on their "
-        "noise alone.",
+        "noise alone. Who is missing must not depend on the noise that was drawn.",
+    ),
+    (
+        "Noise event",
+        "One time that a device adds noise: copies of a message or of an atom, sent together. Most "
+        "devices have none, so the noise of all comes from few people, and it is gone if their "
+        "messages are lost.",
     ),
     (
         "RMSE",
@@ -147,6 +154,7 @@ def _found(audit: Audit) -> Html | str:
     )
     if claim.same_change:
         what = "one person’s value, by the same change in every release,"
+    upper = proof.enclosure.upper if audit.lost is None else audit.lost.delta_upper
     changed = f"Replace {what} by any other"
     if claim.adjacency == ZERO_OUT:
         changed = f"Remove {what} from the sum, or put it in where there was none"
@@ -156,7 +164,7 @@ def _found(audit: Audit) -> Html | str:
             "observers of the shuffled messages could see is then at most ",
             times,
             " what it was, plus at most ",
-            number(proof.enclosure.upper, 4, "upper"),
+            number(upper, 4, "upper"),
             ".",
         ]
     )
@@ -164,9 +172,14 @@ def _found(audit: Audit) -> Html | str:
 
 def _conditions(audit: Audit, users: int | None) -> str:
     everybody = "all users" if users is None else f"all {users:,} users"
+    missing = "what they send arrives"
     if audit.claim.honest < 1:
         part = percent(in_words(audit.claim.honest, audit.proved_for))
         everybody = f"at least {part} of the users"
+        missing += ", and who is missing does not depend on the noise that was drawn"
+    if audit.claim.lost:
+        lost = counted(audit.claim.lost, "user")
+        missing += f" but for {lost} with noise in every release, lost whatever they drew"
     ending = (
         " It is a mathematical statement about this file. Whether it meets a legal requirement is "
         "for others to judge."
@@ -174,15 +187,15 @@ def _conditions(audit: Audit, users: int | None) -> str:
     if audit.verdict != "certified":
         return (
             f"The result is about the case that {everybody} add their noise exactly as the file "
-            "says, and that observers see the shuffled messages and nothing else. Otherwise there "
-            "may be even less protection." + ending
+            f"says, that {missing}, and that observers see the shuffled messages and nothing else. "
+            "Otherwise there may be even less protection." + ending
         )
     times = f"{audit.claim.releases:,} times" if audit.claim.releases > 1 else "once"
     return (
         f"The result holds only if {everybody} add their noise exactly as the file says; if "
-        "observers see the shuffled messages and nothing else, that is, neither who sent a "
-        "message, nor how many messages a person sent, nor when; and if each person’s data is "
-        f"used {times}, no more." + ending
+        f"{missing}; if observers see the shuffled messages and nothing else, that is, neither "
+        "who sent a message, nor how many messages a person sent, nor when; and if each person’s "
+        f"data is used {times}, no more." + ending
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from accounting.base.enclosure import counted
 from accounting.model.change import SUBSTITUTION, ZERO_OUT, Change
 from accounting.model.configuration import Proposal
 from accounting.model.proof import Proof
@@ -267,13 +268,16 @@ def problem_section(audit: Audit, document: Document) -> Html:
             "all add their noise"
             if audit.claim.honest == 1
             else percent(in_words(audit.claim.honest, audit.proved_for))
-            + " of the users add their noise",
+            + " of the users add their noise; who is missing must not depend on it",
         ),
     ]
+    if audit.claim.lost:
+        users = counted(audit.claim.lost, "user")
+        rows += [("Lost users", f"{users} with noise in every release, whatever they drew")]
     asked = (audit.claim.eps, audit.claim.delta, audit.claim.releases, audit.claim.honest)
     given = (own.eps, own.delta, releases, honest)
     notes = []
-    if asked != given or own.adjacency != audit.claim.adjacency:
+    if asked != given or own.adjacency != audit.claim.adjacency or audit.claim.lost:
         names = ("ε", "δ", "releases", "honest fraction")
         differ = [
             join([f"{name} = ", number(value) if value is not None else "not stated"])
@@ -282,6 +286,8 @@ def problem_section(audit: Audit, document: Document) -> Html:
         ]
         if own.adjacency != audit.claim.adjacency:
             differ.append(join([f"adjacency = {own.adjacency}"]))
+        if audit.claim.lost:
+            differ.append(join(["nobody with noise is lost"]))
         text = [part for claim in differ for part in (claim, ", ")][:-1]
         words = ("The audit was asked about this claim; the file says ", *text, ".")
         notes = [element("p", *words, class_="note")]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accounting.base.errors import InvalidParameter
+from accounting.base.validation import whole
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import OF_VERDICT
 from paramsearch.cli.output import check_writable, note, print_json, progress, show
@@ -36,6 +38,16 @@ def audit(
     adjacency: options.OtherAdjacency = None,
     honest: Annotated[
         float | None, typer.Option(help="Fraction of the users assumed to add noise.")
+    ] = None,
+    lost: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of users with noise whose uploads are lost in every release, whatever "
+            "they drew: the claim has to hold without their noise as well. That nothing holds if "
+            "who is lost depends on what was drawn is a line of its own, not the verdict.",
+            parser=options.whole_number,
+            metavar="K",
+        ),
     ] = None,
     tier: options.AuditTier = "auto",
     gap: Annotated[
@@ -118,6 +130,8 @@ def audit(
                 honest=honest,
                 adjacency=adjacency,
             )
+            if lost is not None:
+                claim = replace(claim, lost=whole("lost", lost, least=1))
             found = audit(
                 document,
                 claim,

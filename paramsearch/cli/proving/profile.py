@@ -215,7 +215,7 @@ def _asked(
     """The question about a document, with its own numbers where none are given."""
     from accounting.model.configuration import Proposal, blaming
     from accounting.proof.profile import Profile
-    from paramsearch.certification.audit import mechanism_of
+    from paramsearch.parameters.documents import mechanism_of
     from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 
     if isinstance(document, Proposal):

@@ -232,13 +232,15 @@ def facts(
         f"{cost.noise_messages:,.1f} noise messages in {scope}; {cost.messages_per_user:.6g} "
         f"messages and {cost.bits_per_user:.6g} bits per user (n = {problem.n:,})",
     )
+    expected = ExpectedCost.of_file(file)
+    yield "events", expected.events_in_words()
     if made.fewer_bits is not None:
         yield (
             "bits",
             f"--objective bits would cost about {made.fewer_bits:.3g} bits per user: "
             f"more messages, but shorter than {cost.bits_per_message} bits",
         )
-    yield "error", ExpectedCost.of_file(file).error_in_words()
+    yield "error", expected.error_in_words()
     yield "noise", noise_in_words(file)
     if file.dimension > 1:
         yield "message", f"a coordinate and a value: {cost.bits_per_message} bits"
