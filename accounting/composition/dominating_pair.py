@@ -16,7 +16,7 @@ import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.bisection import arithmetic_mean, bisection
-from accounting.base.errors import TooLarge
+from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 
 LARGEST_LAW = 1 << 23
 """Largest number of grid points of a law; a composition needs about ten arrays of this size."""
@@ -144,11 +144,16 @@ class DominatingPair:
         return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
     def profile(self, first: int, count: int, lift: float = 0.0) -> FloatArray:
-        """Upper bounds of delta at ``count`` grid points from ``first`` on, with all losses raised
-        by ``lift``, less than a step."""
+        """Return upper bounds on delta at ``count`` grid points from ``first`` on, with all losses
+        raised by ``lift``.
+
+        Raises:
+            Undecided: If the losses are raised by a step or more: rounding errors of masses are
+                then coarser than the grid.
+        """
         from accounting.composition.composition_kernels import upward_profile
 
-        assert 0 <= lift < self.step
+        refuse_lift(lift, self.step)
         mass = np.zeros(max(count, self.base + len(self.mass) - first))
         begin = self.base - first
         inside = self.mass[max(0, -begin) :]
@@ -181,7 +186,11 @@ class DominatingPair:
 
         Any ``tilt`` is sound; errors are small relative to the mass tilted by e^{tilt * loss}.
         """
-        assert self.step == other.step
+        if self.step != other.step:
+            raise InvalidParameter(
+                f"pairs on grids of the steps {self.step!r} and {other.step!r} do not compose: "
+                "bring both to the coarser grid first"
+            )
         sums = TiltedSums.of(self.mass, other.mass, self.step, tilt)
         if sums is None:
             return self._without_finite(other)
@@ -234,17 +243,17 @@ class DominatingPair:
 
     def powered(self, times: int, *, tilt: float, tolerance: float, spare: float) -> DominatingPair:
         """``power`` under a given tilt; a mass of about ``spare`` may become infinite."""
+        if times < 1:
+            raise InvalidParameter(f"times = {times} must be at least 1")
         sharp = max(tilt, 1.0, 1 / self._deviation(times))
-        assert times >= 1
         factor, taken = self.shortened(tilt, tolerance / times, spare / times), 1
         out: DominatingPair | None = None
         while True:
             if times // taken % 2:
                 out = factor if out is None else out.matched(factor).composed(factor, tilt)
                 out = out.shortened(tilt, tolerance, spare)
-            if 2 * taken > times:
-                assert out is not None
-                return out
+                if 2 * taken > times:  # the highest binary digit of ``times``, which is 1
+                    return out
             factor = factor.composed(factor, tilt)
             taken *= 2
             factor = factor.shortened(tilt, tolerance * taken / times, spare * taken / times)
@@ -288,6 +297,16 @@ class DominatingPair:
         while pair.step < other.step:
             pair = pair.coarser()
         return pair
+
+
+def refuse_lift(lift: float, step: float) -> None:
+    """Raise Undecided unless losses on a grid are raised by less than its step, as the sums of
+    ``upward_profile`` assume."""
+    if not 0 <= lift < step:
+        raise Undecided(
+            f"rounding errors may raise every loss by {lift:.3g}, and the grid has a step of "
+            f"{step:.3g}: ask for a wider gap, or for a larger eps"
+        )
 
 
 def common_saddle(pairs: Sequence[tuple[DominatingPair, int]], eps: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from accounting.base.errors import required
 from accounting.model.change import ZERO_OUT
 from paramsearch.certification.audit import Audit
 from paramsearch.parameters.honest_fraction import in_words
@@ -134,7 +135,6 @@ def _found(audit: Audit) -> Html | str:
             "The protection that is claimed is proved not to hold: for at least one person’s "
             "change of value, observers can learn more than the claim allows."
         )
-    assert proof is not None
     times: Html | str = "e to the power ε times"
     if claim.eps <= _LARGEST_POWER:
         factor = math.nextafter(math.exp(claim.eps), math.inf)
@@ -153,7 +153,7 @@ def _found(audit: Audit) -> Html | str:
             "observers of the shuffled messages could see is then at most ",
             times,
             " what it was, plus at most ",
-            number(proof.enclosure.upper, 4, "upper"),
+            number(required(proof, "the proof of a claim").enclosure.upper, 4, "upper"),
             ".",
         ]
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accounting.base.enclosure import at_most
-from accounting.base.errors import InvalidParameter
+from accounting.base.errors import InvalidParameter, required
 from paramsearch.cli import options
 from paramsearch.cli.output import check_destination, progress, write
 
@@ -104,8 +104,7 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
     if as_json:
         write(dumps(certified))
         return
-    certificate = certified.certificate
-    assert certificate is not None
+    certificate = required(certified.certificate, "the certificate of a certified file")
     cost = certified.cost
     write(
         f"certified {file_claim_in_words(certified)}: "
