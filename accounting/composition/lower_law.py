@@ -93,7 +93,7 @@ class LowerLaw:
         inexact = (2 * np.abs(self.losses) + abs(eps) + 8) * 8 * UNIT_ROUNDOFF
         gain = -np.expm1(np.minimum(eps - self.losses + inexact, 0.0)) - inexact
         found = float(self.mass @ np.maximum(gain, 0.0)) + self.infinite
-        return max(0.0, found * (1 - (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
+        return _trusted(found * (1 - (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
     def composed(self, other: LowerLaw, focus: Focus) -> LowerLaw:
         """The law of the sum of both losses; on the coarser grid of both."""
@@ -103,7 +103,7 @@ class LowerLaw:
         while second.step < first.step:
             second = second.coarser()
         infinite = first.infinite * (second.finite + second.infinite)
-        infinite = (infinite + first.finite * second.infinite) * (1 - 1e-14)
+        infinite = _trusted((infinite + first.finite * second.infinite) * (1 - 1e-14))
         sums = TiltedSums.of(first.mass, second.mass, first.step, focus.tilt)
         base = first.base + second.base
         if sums is None:
@@ -172,6 +172,11 @@ def _sum_below(mass: FloatArray) -> float:
     return float(mass.sum()) * (1 - (len(mass) + 4) * UNIT_ROUNDOFF)
 
 
+def _trusted(mass: float) -> float:
+    """Return a mass, or 0 in place of one that underflow may have raised."""
+    return mass if mass >= _TRUSTED else 0.0
+
+
 @dataclass(frozen=True)
 class _Outcomes:
     """Masses from below, with their losses from below; ``infinite``: mass of infinite losses."""
@@ -235,7 +240,8 @@ def _on_grid(cases: list[_Outcomes], step: float, low: float, high: float) -> Lo
     places = [np.floor(case.loss / step).astype(np.int64) for case in cases]
     held = [place for place in places if len(place)]
     if not held:
-        return LowerLaw(step, 0, np.zeros(1), sum(case.infinite for case in cases) * (1 - 1e-12))
+        infinite = sum(case.infinite for case in cases) * (1 - 1e-12)
+        return LowerLaw(step, 0, np.zeros(1), _trusted(infinite))
     base = min(int(place.min()) for place in held)
     top = max(int(place.max()) for place in held)
     mass = np.zeros(top - base + 1)
@@ -244,4 +250,4 @@ def _on_grid(cases: list[_Outcomes], step: float, low: float, high: float) -> Lo
     count = sum(map(len, places)) + len(cases)
     infinite = sum(case.infinite for case in cases)
     lowered = 1 - (count + 4) * UNIT_ROUNDOFF
-    return LowerLaw(step, base, mass * lowered, infinite * lowered)
+    return LowerLaw(step, base, mass * lowered, _trusted(infinite * lowered))
