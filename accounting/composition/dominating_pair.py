@@ -24,6 +24,8 @@ LOG_NEGLIGIBLE = 9.0
 """Logarithm of the factor by which a negligible term is smaller than what it is compared with."""
 _UP = 1 + 1e-11
 """Covers the relative errors of an exponential of moderate size and of a few operations."""
+_UNDERFLOW = 1e-290
+"""Mass that exceeds all that underflows in a composition; every profile contains it."""
 
 
 def products_of_rows(
@@ -133,7 +135,7 @@ class DominatingPair:
     @cached_property
     def finite(self) -> float:
         """An upper bound of the mass at finite losses."""
-        return float(self.mass.sum()) * (1 + len(self.mass) * UNIT_ROUNDOFF)
+        return _sum_above(self.mass)
 
     def delta(self, eps: float) -> float:
         """The profile at ``eps``, rounded up."""
@@ -141,7 +143,7 @@ class DominatingPair:
         gain = -np.expm1(np.minimum(eps - self.losses - inexact, 0.0)) + inexact
         above = self.losses > eps - inexact
         found = float(self.mass @ np.where(above, np.minimum(gain, 1.0), 0.0)) + self.infinite
-        return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
+        return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF) + _UNDERFLOW)
 
     def profile(self, first: int, count: int, lift: float = 0.0) -> FloatArray:
         """Return upper bounds on delta at ``count`` grid points from ``first`` on, with all losses
@@ -161,6 +163,7 @@ class DominatingPair:
         out = np.empty(len(mass))
         upward_profile(mass, self.infinite, self.step, lift, out)
         out *= 1 + (6 * len(mass) + 32) * UNIT_ROUNDOFF
+        out += _UNDERFLOW
         return np.asarray(np.minimum(out[:count], 1.0))
 
     def saddle(self, eps: float, times: int) -> float:
@@ -194,7 +197,7 @@ class DominatingPair:
         sums = TiltedSums.of(self.mass, other.mass, self.step, tilt)
         if sums is None:
             return self._without_finite(other)
-        kept = np.maximum(sums.value, 0.0) + sums.error + 1e-290
+        kept = np.maximum(sums.value, 0.0) + sums.error + _UNDERFLOW
         with np.errstate(over="ignore"):
             mass = kept * np.exp(sums.log_scale) * (1 + sums.inexact) * _UP
         mass = np.minimum(mass, self.finite * other.finite * _UP)
@@ -287,8 +290,8 @@ class DominatingPair:
         last = len(weight) - int(np.searchsorted(np.cumsum(self.mass[::-1]), spare))
         last = max(last, first + 1)
         mass = self.mass[first:last].copy()
-        mass[0] += float(self.mass[:first].sum()) * _UP
-        above = float(self.mass[last:].sum()) * _UP
+        mass[0] = (mass[0] + _sum_above(self.mass[:first])) * _UP
+        above = _sum_above(self.mass[last:])
         return DominatingPair(self.step, self.base + first, mass, (self.infinite + above) * _UP)
 
     def matched(self, other: DominatingPair) -> DominatingPair:
@@ -297,6 +300,11 @@ class DominatingPair:
         while pair.step < other.step:
             pair = pair.coarser()
         return pair
+
+
+def _sum_above(mass: FloatArray) -> float:
+    """Return an upper bound on the sum of masses."""
+    return float(mass.sum()) * (1 + (len(mass) + 4) * UNIT_ROUNDOFF)
 
 
 def refuse_lift(lift: float, step: float) -> None:
