@@ -259,7 +259,7 @@ def _errors(spectra: Spectra, terms: PairTerms, test: _BoundingSpectra) -> Float
     plan, low, high = terms.plan, terms.plan.origin, terms.plan.origin + terms.plan.size - 1
     norms, log_sizes = spectra.norm_totals(terms.view_pairs)
     count = np.diff(terms.view_pairs.start) * terms.view_pairs.releases
-    steepness = plan.tilt * (max(abs(low), abs(high)) * plan.step + abs(plan.eps))
+    reach = max(abs(low), abs(high)) * plan.step + abs(plan.eps)
     # Theorem 5 changes the function near eps: that part must lie inside the window, ...
     near = min(terms.eps_low - low * plan.step, high * plan.step - terms.eps_low)
     # ... and e^{tilt * loss} must not overflow there
@@ -271,9 +271,9 @@ def _errors(spectra: Spectra, terms: PairTerms, test: _BoundingSpectra) -> Float
         count,
         28 * math.log2(plan.size),
         plan.size / 512 + 600,
-        (8 * steepness + 64) * UNIT_ROUNDOFF,
+        bounding_functions.rounding(plan.tilt, reach),
         terms.outside,
-        2.01 * plan.step * terms.splits < near,
+        2.01 * plan.step * terms.splits + 1e-14 * reach < near,
         test.kind,
         test.peak,
         test.norm,
