@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from threading import Event
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from accounting.base.errors import Undecided
+from accounting.base.validation import instance
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -83,8 +84,8 @@ def sets_deadline(function: Callable[Parameters, Result]) -> Callable[Parameters
     @wraps(function)
     def timed(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         deadline = kwargs.get("deadline", math.inf)
-        assert isinstance(deadline, (int, float))
-        with until(deadline):
+        instance("deadline", deadline, (int, float), "give a number on the clock time.monotonic")
+        with until(cast(float, deadline)):
             return function(*args, **kwargs)
 
     return timed

@@ -10,6 +10,8 @@ from fractions import Fraction
 from html import escape
 from itertools import accumulate
 
+from accounting.base.errors import InternalError
+
 _LONGEST_LINE = 300
 """Largest number of characters shown of a line of a summary."""
 
@@ -116,7 +118,7 @@ class Enclosure:
         upper: The upper bound.
 
     Raises:
-        AssertionError: If the lower bound exceeds the upper bound.
+        InternalError: If the lower bound exceeds the upper bound.
 
     >>> found = Enclosure(0.1, 0.2)
     >>> print(found, 0.15 in found, found.relative_gap)
@@ -128,7 +130,10 @@ class Enclosure:
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
-            raise AssertionError(f"not an enclosure: [{self.lower!r}, {self.upper!r}]")
+            raise InternalError(
+                f"not an enclosure: [{self.lower!r}, {self.upper!r}]; bounds that are proved "
+                "cannot cross: please report the configuration"
+            )
 
     @property
     def relative_gap(self) -> float:

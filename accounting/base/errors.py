@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
 
 class AccountingError(ValueError):
     """Base class of every error that this package raises on purpose.
@@ -35,3 +39,30 @@ class Undecided(AccountingError):
 
 class Violated(AccountingError):
     """A claim was disproved."""
+
+
+class InternalError(AssertionError):
+    """A defect of this package: two proofs contradict each other, or a proof would be used where it
+    does not hold.
+
+    It is no ``AccountingError``: code that passes over a question that is too hard must not pass
+    over an answer that is wrong.
+    """
+
+
+def required(value: Value | None, what: str) -> Value:
+    """Return a value that only a defect of this package can have left out.
+
+    Args:
+        value: The value.
+        what: Its name, for the error.
+
+    Raises:
+        InternalError: If the value is None.
+
+    >>> required(3, "the number of releases")
+    3
+    """
+    if value is None:
+        raise InternalError(f"{what} is missing: please report the command and its files")
+    return value

@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from accounting.base.arrays import FloatArray, multiples
-from accounting.base.errors import AccountingError, TooLarge, Undecided
+from accounting.base.errors import AccountingError, InternalError, TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
@@ -172,13 +172,15 @@ def _bounds(
         if not founders:
             founders, witness = kinds.founder, _witness(kinds, eps, releases)
             lower = _lower(more, witness, eps, gap=max(gap, 1e-3), progress=progress)
+        if lower > upper:
+            raise InternalError("the bounds crossed: please report the configuration")
         # the error of the grid is proportional to the gap it is made for
         settled = before - found <= 3 * gap * found
         decided = claim is not None and (upper <= claim or lower > claim)
         if settled or decided or width <= _FINEST:
             break
         before, width = found, width / 8
-    return SequenceBounds(lower, max(upper, lower), witness, settled, founders)
+    return SequenceBounds(lower, upper, witness, settled, founders)
 
 
 def rough_uppers(changes: OneRelease, eps: float, releases: int) -> FloatArray:

@@ -20,6 +20,7 @@ from accounting.composition.dominating_pair import (
     LOG_NEGLIGIBLE,
     DominatingPair,
     products_of_rows,
+    refuse_lift,
 )
 from accounting.evaluator import bounding_functions
 from accounting.evaluator.evaluate import MEMORY_LIMIT, CoarseEstimate, coarse_estimate
@@ -84,6 +85,10 @@ def change_profiles(
     The grid should add no more than a share of about ``gap`` to the answer, or of ``delta`` if that
     is smaller: the answer where these releases are some of many.  A ``dyadic`` step is a power of
     two, so that the grids of all mechanisms fit together.
+
+    Raises:
+        TooLarge: If the grid would not fit into memory.
+        Undecided: If rounding errors of masses are coarser than the grid.
     """
     many, one = replace(view_pairs, releases=releases), replace(view_pairs, releases=1)
     wanted = Refinement(eps=eps, gap=gap, seen=delta)
@@ -94,6 +99,7 @@ def change_profiles(
         terms = PairTerms.of(one, tilted.factors, plan)
         if float(terms.outside.max()) <= 1e3 * _OUTSIDE:
             break
+    refuse_lift(_lift(terms), plan.step)
     spectra = transform(one, tilted, np.arange(one.pair_count))
     return Profiles(
         base=plan.origin,
@@ -182,6 +188,11 @@ def _grid_size(cells: float, view_pairs: ViewPairs) -> int:
     return 1 << max(8, math.ceil(math.log2(cells)))
 
 
+def _lift(terms: PairTerms) -> float:
+    """By how much the relative errors of masses raise every loss (discretisation.md, Lemma 1)."""
+    return 2.001 * float(terms.eta.max(initial=0.0))
+
+
 class _InverseTransform:
     """From the spectra of the factors to the profiles of the changes."""
 
@@ -211,7 +222,7 @@ class _InverseTransform:
         # eps and not eps_up: outside the window, errors of masses shift eps (Lemma 1)
         exponent = plan.tilt * (plan.eps - self.loss)
         inexact = 32 * UNIT_ROUNDOFF * (plan.tilt * (abs(plan.eps) + np.abs(self.loss)) + 64)
-        lift = 2.001 * float(terms.eta.max(initial=0.0))
+        lift = _lift(terms)
 
         # what underflows stands for at most the smallest normal number
         scale_up = np.maximum(terms.scale_up, _SMALLEST_NORMAL)

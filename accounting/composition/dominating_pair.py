@@ -16,7 +16,7 @@ import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.bisection import arithmetic_mean, bisection
-from accounting.base.errors import TooLarge
+from accounting.base.errors import InvalidParameter, TooLarge, Undecided
 
 LARGEST_LAW = 1 << 23
 """Largest number of grid points of a law; a composition needs about ten arrays of this size."""
@@ -24,6 +24,8 @@ LOG_NEGLIGIBLE = 9.0
 """Logarithm of the factor by which a negligible term is smaller than what it is compared with."""
 _UP = 1 + 1e-11
 """Covers the relative errors of an exponential of moderate size and of a few operations."""
+_UNDERFLOW = 1e-290
+"""Mass that exceeds all that underflows in a composition; every profile contains it."""
 
 
 def products_of_rows(
@@ -133,7 +135,7 @@ class DominatingPair:
     @cached_property
     def finite(self) -> float:
         """An upper bound of the mass at finite losses."""
-        return float(self.mass.sum()) * (1 + len(self.mass) * UNIT_ROUNDOFF)
+        return _sum_above(self.mass)
 
     def delta(self, eps: float) -> float:
         """The profile at ``eps``, rounded up."""
@@ -141,14 +143,19 @@ class DominatingPair:
         gain = -np.expm1(np.minimum(eps - self.losses - inexact, 0.0)) + inexact
         above = self.losses > eps - inexact
         found = float(self.mass @ np.where(above, np.minimum(gain, 1.0), 0.0)) + self.infinite
-        return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
+        return min(1.0, found * (1 + (2 * len(self.mass) + 16) * UNIT_ROUNDOFF) + _UNDERFLOW)
 
     def profile(self, first: int, count: int, lift: float = 0.0) -> FloatArray:
-        """Upper bounds of delta at ``count`` grid points from ``first`` on, with all losses raised
-        by ``lift``, less than a step."""
+        """Return upper bounds on delta at ``count`` grid points from ``first`` on, with all losses
+        raised by ``lift``.
+
+        Raises:
+            Undecided: If the losses are raised by a step or more: rounding errors of masses are
+                then coarser than the grid.
+        """
         from accounting.composition.composition_kernels import upward_profile
 
-        assert 0 <= lift < self.step
+        refuse_lift(lift, self.step)
         mass = np.zeros(max(count, self.base + len(self.mass) - first))
         begin = self.base - first
         inside = self.mass[max(0, -begin) :]
@@ -156,6 +163,7 @@ class DominatingPair:
         out = np.empty(len(mass))
         upward_profile(mass, self.infinite, self.step, lift, out)
         out *= 1 + (6 * len(mass) + 32) * UNIT_ROUNDOFF
+        out += _UNDERFLOW
         return np.asarray(np.minimum(out[:count], 1.0))
 
     def saddle(self, eps: float, times: int) -> float:
@@ -181,11 +189,15 @@ class DominatingPair:
 
         Any ``tilt`` is sound; errors are small relative to the mass tilted by e^{tilt * loss}.
         """
-        assert self.step == other.step
+        if self.step != other.step:
+            raise InvalidParameter(
+                f"pairs on grids of the steps {self.step!r} and {other.step!r} do not compose: "
+                "bring both to the coarser grid first"
+            )
         sums = TiltedSums.of(self.mass, other.mass, self.step, tilt)
         if sums is None:
             return self._without_finite(other)
-        kept = np.maximum(sums.value, 0.0) + sums.error + 1e-290
+        kept = np.maximum(sums.value, 0.0) + sums.error + _UNDERFLOW
         with np.errstate(over="ignore"):
             mass = kept * np.exp(sums.log_scale) * (1 + sums.inexact) * _UP
         mass = np.minimum(mass, self.finite * other.finite * _UP)
@@ -234,17 +246,17 @@ class DominatingPair:
 
     def powered(self, times: int, *, tilt: float, tolerance: float, spare: float) -> DominatingPair:
         """``power`` under a given tilt; a mass of about ``spare`` may become infinite."""
+        if times < 1:
+            raise InvalidParameter(f"times = {times} must be at least 1")
         sharp = max(tilt, 1.0, 1 / self._deviation(times))
-        assert times >= 1
         factor, taken = self.shortened(tilt, tolerance / times, spare / times), 1
         out: DominatingPair | None = None
         while True:
             if times // taken % 2:
                 out = factor if out is None else out.matched(factor).composed(factor, tilt)
                 out = out.shortened(tilt, tolerance, spare)
-            if 2 * taken > times:
-                assert out is not None
-                return out
+                if 2 * taken > times:  # the highest binary digit of ``times``, which is 1
+                    return out
             factor = factor.composed(factor, tilt)
             taken *= 2
             factor = factor.shortened(tilt, tolerance * taken / times, spare * taken / times)
@@ -278,8 +290,8 @@ class DominatingPair:
         last = len(weight) - int(np.searchsorted(np.cumsum(self.mass[::-1]), spare))
         last = max(last, first + 1)
         mass = self.mass[first:last].copy()
-        mass[0] += float(self.mass[:first].sum()) * _UP
-        above = float(self.mass[last:].sum()) * _UP
+        mass[0] = (mass[0] + _sum_above(self.mass[:first])) * _UP
+        above = _sum_above(self.mass[last:])
         return DominatingPair(self.step, self.base + first, mass, (self.infinite + above) * _UP)
 
     def matched(self, other: DominatingPair) -> DominatingPair:
@@ -288,6 +300,21 @@ class DominatingPair:
         while pair.step < other.step:
             pair = pair.coarser()
         return pair
+
+
+def _sum_above(mass: FloatArray) -> float:
+    """Return an upper bound on the sum of masses."""
+    return float(mass.sum()) * (1 + (len(mass) + 4) * UNIT_ROUNDOFF)
+
+
+def refuse_lift(lift: float, step: float) -> None:
+    """Raise Undecided unless losses on a grid are raised by less than its step, as the sums of
+    ``upward_profile`` assume."""
+    if not 0 <= lift < step:
+        raise Undecided(
+            f"rounding errors may raise every loss by {lift:.3g}, and the grid has a step of "
+            f"{step:.3g}: ask for a wider gap, or for a larger eps"
+        )
 
 
 def common_saddle(pairs: Sequence[tuple[DominatingPair, int]], eps: float) -> float:

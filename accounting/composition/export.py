@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,17 +47,15 @@ def exported(
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    out: PrivacyLossDistribution | None = None
-    for pairs, count in zip(mechanisms, times, strict=True):
+    def several(pairs: Sequence[DominatingPair], count: int) -> PrivacyLossDistribution:
         laws = [
             pld_pmf.create_pmf(_masses(p), p.step, p.infinite, pessimistic_estimate=True)
             for p in pairs
         ]
         one = PrivacyLossDistribution(*laws)
-        several = one.self_compose(count) if count > 1 else one
-        out = several if out is None else out.compose(several)
-    assert out is not None
-    return out
+        return one.self_compose(count) if count > 1 else one
+
+    return reduce(lambda one, other: one.compose(other), map(several, mechanisms, times))
 
 
 def _masses(pair: DominatingPair) -> dict[int, float]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, multiples
 from accounting.base.deadline import check_time
+from accounting.base.errors import InvalidParameter, required
 from accounting.composition.dominating_pair import LARGEST_LAW, TiltedSums
 from accounting.evaluator.noise_tables import NoiseTable, tabulate
 from accounting.evaluator.view_pairs import ViewPairs
@@ -68,14 +69,15 @@ class LowerLaw:
         Losses of a factor that are not ``within`` are lowered to its end or left out.
         """
         one = view_pairs.subset(np.array([change]))
-        assert one.releases == 1
-        law: LowerLaw | None = None
-        for factor in _factors(one):
-            check_time()
-            part = _on_grid(factor, step, *within).shortened(focus)
-            law = part if law is None else law.composed(part, focus)
-        assert law is not None
-        return law
+        if one.releases != 1:
+            raise InvalidParameter(
+                f"the pairs stand for {one.releases:,} releases: give those of one release, and "
+                "take a power of its law"
+            )
+        return reduce(
+            lambda law, part: law.composed(part, focus),
+            (_on_grid(factor, step, *within).shortened(focus) for factor in _factors(one)),
+        )
 
     @cached_property
     def losses(self) -> FloatArray:
@@ -91,7 +93,7 @@ class LowerLaw:
         inexact = (2 * np.abs(self.losses) + abs(eps) + 8) * 8 * UNIT_ROUNDOFF
         gain = -np.expm1(np.minimum(eps - self.losses + inexact, 0.0)) - inexact
         found = float(self.mass @ np.maximum(gain, 0.0)) + self.infinite
-        return max(0.0, found * (1 - (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
+        return _trusted(found * (1 - (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
     def composed(self, other: LowerLaw, focus: Focus) -> LowerLaw:
         """The law of the sum of both losses; on the coarser grid of both."""
@@ -101,7 +103,7 @@ class LowerLaw:
         while second.step < first.step:
             second = second.coarser()
         infinite = first.infinite * (second.finite + second.infinite)
-        infinite = (infinite + first.finite * second.infinite) * (1 - 1e-14)
+        infinite = _trusted((infinite + first.finite * second.infinite) * (1 - 1e-14))
         sums = TiltedSums.of(first.mass, second.mass, first.step, focus.tilt)
         base = first.base + second.base
         if sums is None:
@@ -117,14 +119,15 @@ class LowerLaw:
 
         Coarser grids may lower delta by a share of about ``tolerance``.
         """
+        if times < 1:
+            raise InvalidParameter(f"times = {times} must be at least 1")
         factor, taken = self, 1
         out: LowerLaw | None = None
         while True:
             if times // taken % 2:
                 out = factor if out is None else out.composed(factor, focus)
-            if 2 * taken > times:
-                assert out is not None
-                return out
+                if 2 * taken > times:  # the highest binary digit of ``times``, which is 1
+                    return out
             check_time()
             factor = factor.composed(factor, focus)
             taken *= 2
@@ -169,6 +172,11 @@ def _sum_below(mass: FloatArray) -> float:
     return float(mass.sum()) * (1 - (len(mass) + 4) * UNIT_ROUNDOFF)
 
 
+def _trusted(mass: float) -> float:
+    """Return a mass, or 0 in place of one that underflow may have raised."""
+    return mass if mass >= _TRUSTED else 0.0
+
+
 @dataclass(frozen=True)
 class _Outcomes:
     """Masses from below, with their losses from below; ``infinite``: mass of infinite losses."""
@@ -183,17 +191,18 @@ def _factors(one: ViewPairs) -> Iterator[list[_Outcomes]]:
     tables = tabulate(one, _TAIL)
     plain, central = len(one.plain), one.central
     for index in one.factor.tolist():
+        check_time()
         if index < plain:
             noise, shift = one.plain[index].tolist()
             yield [_shifted(tables[noise], shift)]
             continue
-        assert central is not None
-        m, b = central.mix[index - plain].tolist()
+        mixture = required(central, "the central noise of a central factor")
+        m, b = mixture.mix[index - plain].tolist()
         cases = []
         for i in range(m + 1):
-            weight = float(central.weights[i, int(i == m)]) * (1 - 1e-13 * (1 + i * central.step))
-            offset = (m - 2 * i) * central.step
-            found = _shifted(tables[central.noise], b + i)
+            weight = float(mixture.weights[i, int(i == m)]) * (1 - 1e-13 * (1 + i * mixture.step))
+            offset = (m - 2 * i) * mixture.step
+            found = _shifted(tables[mixture.noise], b + i)
             cases.append(
                 _Outcomes(
                     found.mass * weight,
@@ -219,7 +228,10 @@ def _shifted(table: NoiseTable, shift: int) -> _Outcomes:
 
 def _on_grid(cases: list[_Outcomes], step: float, low: float, high: float) -> LowerLaw:
     """All outcomes, moved down to grid points; dividing by a power of two is exact."""
-    assert math.frexp(step)[0] == 0.5
+    if math.frexp(step)[0] != 0.5:
+        raise InvalidParameter(
+            f"step = {step!r} is not a power of two, by which a loss is divided without rounding"
+        )
     cases = [
         _Outcomes(case.mass[within], np.minimum(case.loss[within], high), case.infinite)
         for case in cases
@@ -228,7 +240,8 @@ def _on_grid(cases: list[_Outcomes], step: float, low: float, high: float) -> Lo
     places = [np.floor(case.loss / step).astype(np.int64) for case in cases]
     held = [place for place in places if len(place)]
     if not held:
-        return LowerLaw(step, 0, np.zeros(1), sum(case.infinite for case in cases) * (1 - 1e-12))
+        infinite = sum(case.infinite for case in cases) * (1 - 1e-12)
+        return LowerLaw(step, 0, np.zeros(1), _trusted(infinite))
     base = min(int(place.min()) for place in held)
     top = max(int(place.max()) for place in held)
     mass = np.zeros(top - base + 1)
@@ -237,4 +250,4 @@ def _on_grid(cases: list[_Outcomes], step: float, low: float, high: float) -> Lo
     count = sum(map(len, places)) + len(cases)
     infinite = sum(case.infinite for case in cases)
     lowered = 1 - (count + 4) * UNIT_ROUNDOFF
-    return LowerLaw(step, base, mass * lowered, infinite * lowered)
+    return LowerLaw(step, base, mass * lowered, _trusted(infinite * lowered))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
+from itertools import starmap
 
 import numpy as np
 
 from accounting.base.arrays import FloatArray, multiples
-from accounting.base.deadline import check_time
-from accounting.base.errors import TooLarge
+from accounting.base.deadline import OutOfTime, check_time
+from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair, common_saddle, log_chernoff
@@ -56,13 +57,16 @@ class Releases:
     times: int
 
     def profiles(self, eps: float, *, gap: float, delta: float = math.inf) -> Profiles:
-        """Of every change, on the finest grid for this gap or a wider one that fits into memory."""
+        """Of every change, on the finest grid for this gap or a wider one that fits into memory and
+        is coarser than rounding errors."""
         while True:
             try:
                 return change_profiles(
                     self.less, eps, self.times, gap=gap, delta=max(delta, _SMALLEST), dyadic=True
                 )
-            except TooLarge:
+            except OutOfTime:
+                raise
+            except (TooLarge, Undecided):
                 if gap >= _ROUGH:
                     raise
                 gap = min(_WIDER * gap, _ROUGH)
@@ -169,13 +173,12 @@ def _product(
 ) -> DominatingPair:
     """All losses together, for delta at the eps of the balance."""
     spare = 1e-3 * gap * balance.delta
-    out: DominatingPair | None = None
-    for pair, times in pairs:
+
+    def power(pair: DominatingPair, times: int) -> DominatingPair:
         check_time()
-        power = pair.powered(times, tilt=balance.tilt, tolerance=gap, spare=spare)
-        out = power if out is None else _joined(out, power, balance, gap)
-    assert out is not None
-    return out
+        return pair.powered(times, tilt=balance.tilt, tolerance=gap, spare=spare)
+
+    return reduce(lambda one, other: _joined(one, other, balance, gap), starmap(power, pairs))
 
 
 def _joined(
@@ -232,13 +235,14 @@ class _Witness:
 
     def _rest(self, chosen: Sequence[int], place: int) -> DominatingPair:
         """The changes of all groups but one."""
-        rest: DominatingPair | None = None
-        for other, (part, count) in enumerate(self.groups):
-            if other != place:
-                power = self.power(part, chosen[other], count)
-                rest = power if rest is None else _joined(rest, power, self.balance, _ROUGH)
-        assert rest is not None
-        return rest
+        return reduce(
+            lambda one, other: _joined(one, other, self.balance, _ROUGH),
+            (
+                self.power(part, chosen[other], count)
+                for other, (part, count) in enumerate(self.groups)
+                if other != place
+            ),
+        )
 
     def _power(self, part: int, change: int, count: int) -> DominatingPair:
         check_time()
@@ -300,10 +304,9 @@ def _attained(
     sharp = max(balance.tilt, 1 / max(eps, 0.01))
     step = max(2 * _LOWER_GAP / (sharp * factors), (high - low) / _MOST_POINTS)
     step = 2.0 ** math.ceil(math.log2(min(step, 1 / 16)))
-    out: LowerLaw | None = None
-    for part, change, count in witness:
+
+    def power(part: int, change: int, count: int) -> LowerLaw:
         one = LowerLaw.of(parts[part].more, change, step=step, focus=focus, within=(low, high))
-        power = one.power(count, focus=focus, tolerance=_LOWER_GAP)
-        out = power if out is None else out.composed(power, focus)
-    assert out is not None
-    return out
+        return one.power(count, focus=focus, tolerance=_LOWER_GAP)
+
+    return reduce(lambda one, other: one.composed(other, focus), starmap(power, witness))

@@ -23,7 +23,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, distinct
 from accounting.base.deadline import OutOfTime, seconds_left
-from accounting.base.errors import TooLarge
+from accounting.base.errors import TooLarge, required
 from accounting.base.threads import in_chunks
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 
@@ -171,9 +171,8 @@ class Estimator:
     def __init__(
         self, view_pairs: ViewPairs, *, eps: float, delta: float, m: IntArray | None = None
     ) -> None:
-        assert view_pairs.central is not None
         self.view_pairs, self.eps, self.delta, self.m = view_pairs, eps, delta, m
-        self.central = view_pairs.central
+        self.central = required(view_pairs.central, "the central noise of the pairs")
         self.z = math.sqrt(2 * math.log(1 / delta))
         places = np.flatnonzero(view_pairs.factor >= len(view_pairs.plain))
         pair = np.searchsorted(view_pairs.start, places, side="right") - 1

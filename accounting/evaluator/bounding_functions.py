@@ -12,12 +12,21 @@ import math
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray
+from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 
 UPPER, LOWER = 0, 1
 """Columns of arrays with one number for each of the two bounding functions."""
 _CURVATURE = 0.65
 """The free constant c of Theorem 5, in units of 1/sqrt(v); any positive value is sound."""
+
+
+def rounding(tilt: float, reach: float) -> float:
+    """Return a bound on the rounding errors of ``upper`` and ``lower``, relative to the largest
+    magnitude of their values or of e^{-tilt d} (1 - e^{-d}), d >= 0 (Lemma F6).
+
+    ``reach`` is at least |loss| + eps.
+    """
+    return 64 * UNIT_ROUNDOFF * ((tilt + 1) * reach + 4)
 
 
 def log_peak(tilt: float) -> float:
@@ -44,7 +53,9 @@ def lower(loss: FloatArray, eps: float, tilt: float, splits: int, step: float) -
     """e^{-tilt (loss - eps)} psi(e^{eps - loss}) with the psi of Theorem 5, for
     2 * splits * step * max(tilt, 1) up to about 600."""
     values = upper(loss, eps, tilt)
-    near = np.flatnonzero(np.abs(loss - eps) <= 2 * splits * step * (1 + 1e-12))
+    # more points may count as near (Theorem 5), so none is missed by rounding
+    widest = 2 * splits * step * (1 + 1e-12) + 4 * UNIT_ROUNDOFF * (np.abs(loss) + abs(eps))
+    near = np.flatnonzero(np.abs(loss - eps) <= widest)
     d = loss[near] - eps
     v = split_variance(splits, step)
     c = _CURVATURE / math.sqrt(v)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accounting.base.deadline import check_time
-from accounting.base.errors import TooLarge
+from accounting.base.errors import InternalError, TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.evaluator.grid_plan import (
     CappedMoments,
@@ -96,7 +96,7 @@ def evaluate(
         lower[left] = np.maximum(lower[left], found.lower)
         upper[left] = np.minimum(upper[left], found.upper)
         if (lower > upper).any():
-            raise AssertionError("the bounds crossed: please report the configuration")
+            raise InternalError("the bounds crossed: please report the configuration")
         best = float(lower.max())
         width = float(upper.max()) - best
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < SMALLEST_DELTA:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, multiples
-from accounting.base.errors import TooLarge
+from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.bounding_functions import log_peak
 from accounting.evaluator.noise_tables import NoiseTables
@@ -82,6 +82,10 @@ class GridPlan:
 
     Losses of single factors lie between the index ``first`` and their ``cap``, those of the shifts
     of W below ``central_cap``.  Moments at ``other_tilts`` bound the mass outside the grid.
+
+    Raises:
+        InvalidParameter: If the step is not positive or above ``COARSEST_STEP``, the size is no
+            power of two, or the tilt is negative: discretisation.md assumes no more of a plan.
     """
 
     eps: float
@@ -93,6 +97,17 @@ class GridPlan:
     first: int
     cap: FloatArray
     central_cap: FloatArray
+
+    def __post_init__(self) -> None:
+        if not 0 < self.step <= COARSEST_STEP:
+            raise InvalidParameter(
+                f"step = {self.step!r} must be positive and at most {COARSEST_STEP}, up to which "
+                "the shares of grid points are accurate"
+            )
+        if self.size < 4 or self.size & (self.size - 1):
+            raise InvalidParameter(f"size = {self.size:,} must be a power of two, at least 4")
+        if not 0 <= self.tilt < math.inf:
+            raise InvalidParameter(f"tilt = {self.tilt!r} must be finite and not negative")
 
 
 @dataclass(frozen=True)

@@ -230,14 +230,26 @@ def rfft_rows(
 
 
 @kernel
+def unit_of(largest: float) -> float:
+    """The power of two that brings a number near 1: numbers of at most that size times it have
+    squares that do not underflow where they matter, and multiplying by it is exact."""
+    exponent = -math.frexp(largest)[1]
+    return math.ldexp(1.0, min(max(exponent, -1000), 1000))
+
+
+@kernel
 def row_norms(rows: FloatArray, scale: FloatArray, out: FloatArray) -> None:
     """out[row] = 2-norm of a row times its scale, with a relative error of (n + 4) * 2^-53."""
     for row in range(rows.shape[0]):
+        largest = 0.0
+        for i in range(rows.shape[1]):
+            largest = max(largest, abs(rows[row, i] * scale[row]))
+        unit = unit_of(largest)
         total = 0.0
         for i in range(rows.shape[1]):
-            value = rows[row, i] * scale[row]
+            value = rows[row, i] * scale[row] * unit
             total += value * value
-        out[row] = math.sqrt(total)
+        out[row] = math.sqrt(total) / unit
 
 
 @kernel
@@ -246,8 +258,14 @@ def largest_moduli(re: FloatArray, im: FloatArray, out: FloatArray) -> None:
     for row in range(re.shape[0]):
         largest = 0.0
         for i in range(re.shape[1]):
-            largest = max(largest, re[row, i] * re[row, i] + im[row, i] * im[row, i])
-        out[row] = math.sqrt(largest)
+            largest = max(largest, abs(re[row, i]), abs(im[row, i]))
+        unit = unit_of(largest)
+        square = 0.0
+        for i in range(re.shape[1]):
+            x = re[row, i] * unit
+            y = im[row, i] * unit
+            square = max(square, x * x + y * y)
+        out[row] = math.sqrt(square) / unit
 
 
 @kernel

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
+from accounting.base.errors import required
 from accounting.base.threads import in_chunks
 from accounting.evaluator import bounding_functions
 from accounting.evaluator.bounding_functions import LOWER, UPPER
@@ -123,8 +124,8 @@ def transform(
         re[:n], im[:n] = plain.re, plain.im
     norm, modulus, products = np.ones(len(used)), np.ones(len(used)), np.zeros(len(used))
     norm[:n], modulus[:n] = np.minimum(plain.norm, 1.0), plain.modulus
-    if len(mixed) and view_pairs.central is not None:
-        m = view_pairs.central.mix[mixed, 0]
+    if len(mixed):
+        m = required(tilted.central, "the central noise of a central factor").mix[mixed, 0]
         norm[n:], modulus[n:] = _mix(tilted, mixed, shifts, re[n:], im[n:])
         products[n:] = m + _MIXING
     # Lemma F5: re[:, 0] is the sum of the row up to log2(N) additions, and bounds the exact moduli
@@ -144,10 +145,10 @@ def _mix(
     from accounting.evaluator.kernels import largest_moduli
     from accounting.evaluator.pairs.mixture_kernels import mixture_spectra, split_spectrum
 
-    assert tilted.central is not None
-    size, low = tilted.plan.size, int(tilted.central.shifts[0])
-    reach = low, int(tilted.central.shifts[-1])
-    part = replace(tilted.central, mix=tilted.central.mix[mixed], within=reach)
+    central = required(tilted.central, "the central noise of a central factor")
+    size, low = tilted.plan.size, int(central.shifts[0])
+    reach = low, int(central.shifts[-1])
+    part = replace(central, mix=central.mix[mixed], within=reach)
     offsets = Offsets.of(part, tilted.plan.step, np.array([tilted.plan.tilt]))
     scale, m = tilted.scale[mixed], part.mix[:, 0]
     cos, sin = twiddles(size)
@@ -258,7 +259,7 @@ def _errors(spectra: Spectra, terms: PairTerms, test: _BoundingSpectra) -> Float
     plan, low, high = terms.plan, terms.plan.origin, terms.plan.origin + terms.plan.size - 1
     norms, log_sizes = spectra.norm_totals(terms.view_pairs)
     count = np.diff(terms.view_pairs.start) * terms.view_pairs.releases
-    steepness = plan.tilt * (max(abs(low), abs(high)) * plan.step + abs(plan.eps))
+    reach = max(abs(low), abs(high)) * plan.step + abs(plan.eps)
     # Theorem 5 changes the function near eps: that part must lie inside the window, ...
     near = min(terms.eps_low - low * plan.step, high * plan.step - terms.eps_low)
     # ... and e^{tilt * loss} must not overflow there
@@ -270,9 +271,9 @@ def _errors(spectra: Spectra, terms: PairTerms, test: _BoundingSpectra) -> Float
         count,
         28 * math.log2(plan.size),
         plan.size / 512 + 600,
-        (8 * steepness + 64) * UNIT_ROUNDOFF,
+        bounding_functions.rounding(plan.tilt, reach),
         terms.outside,
-        2.01 * plan.step * terms.splits < near,
+        2.01 * plan.step * terms.splits + 1e-14 * reach < near,
         test.kind,
         test.peak,
         test.norm,

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from accounting.base.balls import ball, precision
-from accounting.base.errors import TooLarge
+from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.model.change import Adjacency, EveryChange, every_change, touched_coordinates
 from accounting.model.proof_types import MOST_PARTS
 
@@ -27,6 +27,12 @@ _ROUNDING = 2.0**-60
 """Distance of a share from 1 that rounding of its rate explains."""
 _FINE = 1024
 """Bits for the share, so that its distance from 1 is not an artifact of the arithmetic."""
+
+
+def _refuse_other_kind(one: Hashable, other: Hashable) -> None:
+    """Raise unless two noises are of the same kind, so that their sum is, too."""
+    if one != other:
+        raise InvalidParameter(f"noises of the kinds {one} and {other} do not add up to one noise")
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,7 @@ class ExactNoise:
         """The parameter r, as a ball."""
         if self.rate is not None:
             return -ball(self.rate) / (1 - ball(self.p)).log()
-        assert self.r is not None
-        return ball(self.r)
+        return ball(self._own_r)
 
     def event_rate(self) -> arb:
         """Expected number of events, -r log(1 - p)."""
@@ -72,14 +77,19 @@ class ExactNoise:
         """Noises of the same kind add up to one."""
         return self.p, self.rate is None
 
+    @property
+    def _own_r(self) -> Fraction:
+        """The parameter r of a noise without a rate."""
+        if self.r is None:
+            raise InvalidParameter(f"ExactNoise(p={self.p}) has neither a rate nor r: give one")
+        return self.r
+
     def plus(self, other: ExactNoise) -> ExactNoise:
         """The sum of this noise and an independent one of the same kind."""
-        assert self.kind == other.kind
+        _refuse_other_kind(self.kind, other.kind)
         if self.rate is not None and other.rate is not None:
             return replace(self, rate=self.rate + other.rate)
-        assert self.r is not None
-        assert other.r is not None
-        return replace(self, r=self.r + other.r)
+        return replace(self, r=self._own_r + other._own_r)
 
     def thinned(self, fraction: Fraction) -> ExactNoise:
         """The noise of this fraction of the users, which multiplies the rate and r."""
@@ -123,7 +133,7 @@ class ExactBurst:
 
     def plus(self, other: ExactBurst) -> ExactBurst:
         """The sum of this noise and an independent one of the same kind."""
-        assert self.kind == other.kind
+        _refuse_other_kind(self.kind, other.kind)
         return replace(self, rate=self.rate + other.rate)
 
     def thinned(self, fraction: Fraction) -> ExactBurst:
@@ -182,7 +192,8 @@ class ExactCentral:
         """-log q, the privacy loss of a change of the sum by one."""
         if self.p is not None:
             return -ball(self.p).log()
-        assert self.step is not None
+        if self.step is None:
+            raise InvalidParameter("ExactCentral has neither p nor a step: give one")
         return ball(self.step)
 
     def share(self) -> arb:

@@ -15,7 +15,7 @@ from flint import arb, arb_poly
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import floor
 from accounting.base.deadline import check_deadline, check_time
-from accounting.base.errors import TooLarge
+from accounting.base.errors import InternalError, TooLarge, required
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom
 from accounting.notary.columns import UNIT, Column
@@ -215,7 +215,6 @@ class Grid:
 
     def _thinned(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The central term of a fraction of the users, without finite losses below ``lowest``."""
-        assert self.thinned is not None
         if side == "above":
             return dominating(self._thinned_groups(c, lowest), self.h)
         key = c.before, c.after
@@ -225,8 +224,7 @@ class Grid:
         return self._labels[key][1][0 if side == "p" else 1].above(lowest)
 
     def _thinned_groups(self, c: CoordinateShift, lowest: int) -> Groups:
-        assert self.thinned is not None
-        return self.thinned.groups(
+        return required(self.thinned, "the thinned central noise").groups(
             c.before - c.after,
             c.unit_shift,
             self.h,
@@ -236,15 +234,16 @@ class Grid:
         )
 
     def _offset_laws(self, distance: int) -> OffsetLaws:
-        assert self.thinned is not None
-        assert self.thinned.coupled is not None
         if distance not in self._coupled_offsets:
-            self._coupled_offsets[distance] = self.thinned.coupled.offset_laws(distance, self.h)
+            thinned = required(self.thinned, "the thinned central noise")
+            coupled = required(thinned.coupled, "the coupling of the central noise")
+            self._coupled_offsets[distance] = coupled.offset_laws(distance, self.h)
         return self._coupled_offsets[distance]
 
     def _coupled(self, c: CoordinateShift, side: Side, lowest: int) -> Factor:
         """The mixture of shifts of z_0 that dominates the central term."""
-        assert side == "above"
+        if side != "above":
+            raise InternalError(f"a coupling bounds from above, and the side is {side!r}")
         offsets = self._offset_laws(c.distance)
         parts, infinite = [], offsets.infinite
         for shift, law in offsets.laws.items():

@@ -17,6 +17,7 @@ from accounting.base.arrays import FloatArray, multiples
 from accounting.base.balls import above, floor
 from accounting.base.bisection import arithmetic_mean, bisection
 from accounting.base.deadline import check_time
+from accounting.base.errors import InternalError
 from accounting.notary.factors import Factor
 
 _OUTWEIGHED = 9.0
@@ -218,6 +219,8 @@ def coarser(law: Factor, h: arb) -> Factor:
 
 def power(law: Factor, h: arb, times: int, cut: Cut) -> tuple[Factor, arb]:
     """The law of ``times`` copies, by repeated squaring, and its grid step, which may be larger."""
+    if times < 1:
+        raise InternalError(f"a law of {times} copies was asked for")
     out: Factor | None = None
     taken, out_step = 1, h
     while True:
@@ -227,9 +230,8 @@ def power(law: Factor, h: arb, times: int, cut: Cut) -> tuple[Factor, arb]:
                 out, out_step = coarser(out, out_step), 2 * out_step
             out = law if out is None else cut(composed(out, law), h)
             out_step = h
-        if 2 * taken > times:
-            assert out is not None
-            return out, out_step
+            if 2 * taken > times:  # the highest binary digit of ``times``, which is 1
+                return out, out_step
         law, taken = composed(law, law), 2 * taken
         while (_COARSEST * max(cut.tilt, 1.0) * float(h.mid())) ** 2 * times < taken:
             law, h = coarser(law, h), 2 * h

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from accounting.base.enclosure import Enclosure, readings
-from accounting.base.errors import AccountingError
+from accounting.base.errors import AccountingError, required
 from accounting.base.progress import Progress, silent
 from accounting.model.change import SUBSTITUTION, Adjacency, Change
 from accounting.model.mechanism import Mechanism
@@ -99,8 +99,7 @@ def _of_a_fraction(
 ) -> Enclosure | None:
     """For the noise of a fraction of the users: the eps of the change that looks worst, by the
     notary, then a little more until the bounds of all changes agree."""
-    delta, near = question.claim, question.eps
-    assert delta is not None
+    delta, near = required(question.claim, "the claimed delta"), question.eps
     if question.releases > 1:
         return _of_releases(mechanism, notary, question, progress)
     every = _bounds_of_all(mechanism, notary, question, progress)
@@ -126,8 +125,7 @@ def _of_releases(
 ) -> Enclosure | None:
     """The same for several releases: by the notary, or by the fast evaluators where it takes long;
     their lower bound is weak."""
-    delta = question.claim
-    assert delta is not None
+    delta = required(question.claim, "the claimed delta")
     if question.same_change or mechanism.max_value <= LARGEST_BALL_OF_ANY:
         return _eps_of(notary, delta, None, question.eps, progress)
 

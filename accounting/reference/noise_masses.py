@@ -12,7 +12,7 @@ import mpmath
 from mpmath.ctx_iv import MPIntervalContext
 
 from accounting.base.deadline import check_time
-from accounting.base.errors import TooLarge, Undecided
+from accounting.base.errors import InternalError, TooLarge, Undecided, required
 from accounting.model.mechanism import Atom, ExactBurst, ExactCentral, ExactNoise, Mechanism
 
 Interval = Any
@@ -254,19 +254,20 @@ def _parameters(
     elif noise.p is not None:
         fraction, p = noise.fraction, exact(noise.p)
     else:
-        assert noise.step is not None
-        fraction, p = noise.fraction, context.exp(-exact(noise.step))
+        step = required(noise.step, "the step of the central noise")
+        fraction, p = noise.fraction, context.exp(-exact(step))
     if noise.rate is not None:
         return -exact(fraction * noise.rate) / context.log(1 - p), p
-    r = Fraction(1) if isinstance(noise, ExactCentral) else noise.r
-    assert r is not None
-    return exact(fraction * r), p
+    if isinstance(noise, ExactCentral):
+        return exact(fraction), p
+    return exact(required(noise.r, "the parameter r of a noise without a rate")), p
 
 
 def _size(noise: Noise) -> int:
     """Bits that 1 - p and its logarithm may cost, where p is close to 0 or 1."""
     if noise.p is not None:
         return noise.p.denominator.bit_length()
-    assert isinstance(noise, ExactCentral)
-    assert noise.step is not None
-    return noise.step.denominator.bit_length() + 2 * int(noise.step)
+    if not isinstance(noise, ExactCentral):
+        raise InternalError(f"{noise!r:.100} has no p")
+    step = required(noise.step, "the step of the central noise")
+    return step.denominator.bit_length() + 2 * int(step)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from accounting.base.deadline import check_deadline, until
 from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most, counted
-from accounting.base.errors import InvalidConfiguration, TooLarge, Undecided
+from accounting.base.errors import InvalidConfiguration, TooLarge, Undecided, required
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import SMALLEST_GAP, gap_width, instance, positive
 from accounting.model.change import in_words
@@ -263,8 +263,8 @@ def lacks_central_noise(mechanism: Mechanism) -> bool:
 
 def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
     """After a violation: what holds instead, and where noise is missing."""
-    claim, mechanism, proof = found.claim, found.mechanism, found.proof
-    assert proof is not None
+    claim, mechanism = found.claim, found.mechanism
+    proof = required(found.proof, "the proof of a violation")
     limit = proof.enclosure  # where every view gives the input away, it is 1 at every eps
     eps = weak = None
 

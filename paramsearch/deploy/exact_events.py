@@ -20,7 +20,7 @@ import numpy as np
 
 from accounting.base.arrays import BoolArray, IntArray, WordArray
 from accounting.base.balls import ball, ceil, floor, precision
-from accounting.base.errors import Undecided
+from accounting.base.errors import InvalidParameter, Undecided
 from paramsearch.deploy.bits import BitSource
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class RationalProbability:
     __slots__ = ("_value", "high", "low")
 
     def __init__(self, value: Fraction) -> None:
-        assert 0 <= value <= 1
+        if not 0 <= value <= 1:
+            raise InvalidParameter(f"{value} is not a probability: give a number from 0 to 1")
         self._value = value
         self.low, self.high = self.bounds(_WORD)
 

@@ -44,7 +44,7 @@ from functools import cache
 import numpy as np
 
 from accounting.base.bisection import first_integer
-from accounting.base.errors import InvalidParameter
+from accounting.base.errors import InvalidParameter, Undecided
 from paramsearch.parameters.parameter_file import ParameterFile
 
 _LARGEST_SUPPORT = 1 << 21
@@ -136,7 +136,11 @@ class CentralTails:
 
 def _rest(mass: float, ratio: float) -> float:
     """The sum of all masses after this one, if each is at most ``ratio`` times the one before."""
-    assert ratio < 1
+    if not ratio < 1:
+        raise Undecided(
+            f"beyond the table of the central noise its masses fall by a factor of {ratio:g} or "
+            "less: the interval is not known; ask about fewer users"
+        )
     return mass * ratio / (1 - ratio) * (1 + 1e-6) + _TINY
 
 

@@ -19,7 +19,7 @@ from multiprocessing.synchronize import Event
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
-from accounting.base.errors import InvalidParameter, Undecided
+from accounting.base.errors import InvalidParameter, Undecided, required
 from accounting.base.threads import cores
 from paramsearch.filling.worker import stop_searches_when
 
@@ -126,8 +126,7 @@ def _without_interrupts() -> Iterator[None]:
 
 def _begin(stopping: Event) -> None:
     """Make a new worker process end when its parent does, and its searches when that says so."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
+    parent = required(multiprocessing.parent_process(), "the parent of a worker process")
     for name in ("SIGINT", "SIGHUP"):  # of the terminal, to all its processes
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accounting.base.enclosure import Summarized
-from accounting.base.errors import InvalidConfiguration, InvalidParameter, TooLarge, Undecided
+from accounting.base.errors import (
+    InvalidConfiguration,
+    InvalidParameter,
+    TooLarge,
+    Undecided,
+    required,
+)
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import instance
 from accounting.model.costs import largest_central_of
@@ -245,8 +251,7 @@ def _start(file: ParameterFile, target: Target) -> Start:
         for index, entry in enumerate(file.atoms)
     }
     draft = FamilyDraft.of(wanted, FamilyDraft.from_family(family).parts)
-    assert draft is not None
-    return Start(draft, noise)
+    return Start(required(draft, "the family of the file to resume"), noise)
 
 
 def _finished(

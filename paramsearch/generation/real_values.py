@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.base.bisection import first_integer
-from accounting.base.errors import InvalidParameter
+from accounting.base.errors import InvalidParameter, required
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import positive, probability, real
 from accounting.model.costs import (
@@ -144,8 +144,8 @@ class RealTarget:
             if zeta is not None:
                 relative = laplace / (1 - probability("zeta", zeta))
             else:
-                assert max_error_ratio is not None
-                relative = laplace * error_ratio(max_error_ratio)
+                ratio = required(max_error_ratio, "max_error_ratio")
+                relative = laplace * error_ratio(ratio)
         return RealTarget(problem, relative**2, low, high, noise)
 
     @cached_property

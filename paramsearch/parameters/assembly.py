@@ -8,10 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from accounting.base.balls import above, ball, ceil, precision
-from accounting.base.errors import (
-    InvalidConfiguration,
-    InvalidParameter,
-)
+from accounting.base.errors import InvalidConfiguration, InvalidParameter, required
 from accounting.base.validation import not_negative, probability, share, whole
 from accounting.model.change import touched_coordinates
 from accounting.model.costs import bits_per_message
@@ -151,12 +148,12 @@ def assemble(
     certificate: Certificate | None = None,
 ) -> ParameterFile:
     """The file of these rationals; every other number in it is computed from them here."""
-    assert central.p is not None
-    assert central.rate is not None
+    central_p = required(central.p, "the parameter p of the central noise")
+    central_rate = required(central.rate, "the event rate of the central noise")
     if not atoms:
         raise InvalidConfiguration("no atom has noise; give some to [-1, 1] at least")
     with precision(_BITS), refusals("the parameters"):
-        q = ball(central.p)
+        q = ball(central_p)
         central_mean = central.share() * q / (1 - q)
         dimension = getattr(problem, "dimension", 1)
         noise = 2 * central_mean
@@ -176,8 +173,8 @@ def assemble(
         return sealed(
             problem=problem,
             central=CentralNoise(
-                rate=_text(central.rate),
-                p=_text(central.p),
+                rate=_text(central_rate),
+                p=_text(central_p),
                 r=_double(central.share()),
                 mean=_double(central_mean),
                 eps_central=_double(central.loss() * problem.max_value),
@@ -200,10 +197,9 @@ def assemble(
 
 def _entry(elements: tuple[int, ...], part: ExactLaw, *, named: bool) -> AnyAtomNoise:
     """The noise of an atom as a file has it; ``named`` if the file names the law of every atom."""
-    assert part.rate is not None
     given: dict[str, Any] = {
         "atom": elements,
-        "rate": _text(part.rate),
+        "rate": _text(required(part.rate, "the event rate of the noise of an atom")),
         "p": _text(part.p),
         "mean": _double(part.mean()),
     }

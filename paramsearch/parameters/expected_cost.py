@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from accounting.base.balls import above, precision
 from accounting.base.enclosure import counted, exactly
-from accounting.base.errors import TooLarge
+from accounting.base.errors import TooLarge, required
 from accounting.model.change import touched_coordinates
 from accounting.model.configuration import Proposal
 from accounting.model.costs import (
@@ -174,8 +174,7 @@ class ExpectedCost:
     @property
     def largest_share(self) -> float:
         """The noise in the largest upload, as a share of the expected noise of all users."""
-        assert self.largest_upload is not None
-        return (self.largest_upload - 1) / self.cost.noise_messages
+        return (required(self.largest_upload, "the largest upload") - 1) / self.cost.noise_messages
 
     def error_in_words(self) -> str:
         what = "the sum" if self.dimension == 1 else "each coordinate"

@@ -65,7 +65,7 @@ from pydantic import (
 
 from accounting.base import strict_json
 from accounting.base.enclosure import Enclosure, Summarized, counted, exactly
-from accounting.base.errors import InvalidConfiguration
+from accounting.base.errors import InternalError, InvalidConfiguration
 from accounting.base.validation import AnyPath
 from accounting.model.change import ZERO_OUT, Change, change_count, directions
 from accounting.model.laws.noise import BURST, NEGATIVE_BINOMIAL, NoiseLaw
@@ -378,7 +378,12 @@ def save(parameters: ParameterFile, path: AnyPath) -> None:
 
     Raises:
         InvalidParameter: If it cannot be written there.
+        InternalError: If ``load`` would give back something else; then nothing is written.
     """
     text = dumps(parameters)
-    assert from_json(strict_json.parse(text, source=str(path)), source=str(path)) == parameters
+    if from_json(strict_json.parse(text, source=str(path)), source=str(path)) != parameters:
+        raise InternalError(
+            f"{path} would not be read as what was to be written, so it is not written: please "
+            "report the command"
+        )
     write_atomically(path, text.encode())

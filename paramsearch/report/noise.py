@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import islice
 
 from accounting.base.enclosure import counted
+from accounting.base.errors import InternalError
 from accounting.model.configuration import Proposal
 from accounting.model.costs import discrete_laplace_deviation, noise_messages
 from accounting.model.laws.burst import Burst
@@ -42,7 +43,8 @@ def cost_section(document: Document, claim: Claim) -> Html:
     found = ExpectedCost.of(document, claim)
     rows: list[Fact]
     if found is None:
-        assert isinstance(document, Proposal)
+        if isinstance(document, ParameterFile):
+            raise InternalError("the cost of a parameter file is missing: please report the file")
         noise = document.dimension * _messages(document)
         rows = [("Noise messages", join([number(noise, 6), ", all users together"]))]
         rows += [(_rmse(document), number(discrete_laplace_deviation(_step(document)), 5))]

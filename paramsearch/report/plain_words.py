@@ -144,7 +144,6 @@ def _found(audit: Audit) -> Html | str:
             "The protection that is claimed is proved not to hold: for at least one person’s "
             "change of value, observers can learn more than the claim allows."
         )
-    assert proof is not None
     times: Html | str = "e to the power ε times"
     if claim.eps <= _LARGEST_POWER:
         factor = math.nextafter(math.exp(claim.eps), math.inf)
@@ -154,7 +153,9 @@ def _found(audit: Audit) -> Html | str:
     )
     if claim.same_change:
         what = "one person’s value, by the same change in every release,"
-    upper = proof.enclosure.upper if audit.lost is None else audit.lost.delta_upper
+    upper = required(proof, "the proof of a claim").enclosure.upper
+    if audit.lost is not None:
+        upper = audit.lost.delta_upper
     changed = f"Replace {what} by any other"
     if claim.adjacency == ZERO_OUT:
         changed = f"Remove {what} from the sum, or put it in where there was none"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from accounting.base.enclosure import counted
+from accounting.base.enclosure import Enclosure, counted
 from accounting.model.change import SUBSTITUTION, ZERO_OUT, Change
 from accounting.model.configuration import Proposal
 from accounting.model.proof import Proof
@@ -206,7 +206,9 @@ def _witness(audit: Audit) -> list[Html]:
     )
     parts = [element("p", element("strong", "Witness. "), words)]
     if audit.limit is not None:
-        parts += [element("p", element("strong", "What holds instead. "), _holds(audit))]
+        parts += [
+            element("p", element("strong", "What holds instead. "), _holds(audit, audit.limit))
+        ]
     if audit.weak_noise is not None:
         weak = audit.weak_noise
         atom = "Every atom" if weak.atom is None else atom_text(weak.atom)
@@ -215,10 +217,9 @@ def _witness(audit: Audit) -> list[Html]:
     return parts
 
 
-def _holds(audit: Audit) -> Html:
-    """What holds at the claimed delta."""
-    found, limit = audit.satisfied_eps, audit.limit
-    assert limit is not None
+def _holds(audit: Audit, limit: Enclosure) -> Html:
+    """What holds at the claimed delta; ``limit`` are bounds on delta for large eps."""
+    found = audit.satisfied_eps
     if found is not None:
         high, low = number(found.upper, 5, "upper"), number(found.lower, 5, "lower")
         return join(["At this δ it satisfies ε = ", high, ", and no ε below ", low, "."])

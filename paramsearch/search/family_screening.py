@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import takewhile
 from threading import Lock
 
+from accounting.base.errors import required
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
 from accounting.model.family import hubs as evenly_spaced_hubs
@@ -214,13 +215,13 @@ class FamilyScreening(Stage[Screened]):
 
     def _keep(self, entry: Screened) -> None:
         """Add a family to the pool."""
-        assert self.pool is not None
-        known = self.pool.get(entry.shape)
+        pool = required(self.pool, "the pool of families")
+        known = pool.get(entry.shape)
         if known is None or entry.price < known.price:
-            self.pool[entry.shape] = entry
-        if len(self.pool) > self.settings.pool:
-            worst = max(self.pool.values(), key=lambda other: other.price)
-            del self.pool[worst.shape]
+            pool[entry.shape] = entry
+        if len(pool) > self.settings.pool:
+            worst = max(pool.values(), key=lambda other: other.price)
+            del pool[worst.shape]
 
     def report(self, where: str) -> None:
         """Report where the search is, and the cost of its best family."""

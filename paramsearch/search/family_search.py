@@ -19,7 +19,7 @@ from threading import RLock
 
 import numpy as np
 
-from accounting.base.errors import TooLarge
+from accounting.base.errors import TooLarge, required
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
 from accounting.model.costs import central_messages
@@ -284,8 +284,8 @@ class Search(Stage[Candidate]):
 
     def best_in_words(self) -> str:
         """Return the cost of the best candidate in words."""
-        assert self.best is not None
-        messages = self.best.solution.messages * self.target.problem.dimension
+        best = required(self.best, "the best candidate")
+        messages = best.solution.messages * self.target.problem.dimension
         return f"{messages:,.0f} messages"
 
     def report(self, where: str) -> None:

@@ -16,12 +16,13 @@ import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, BoolArray, FloatArray, IntArray
 from accounting.base.deadline import check_time
+from accounting.base.errors import required
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
 from accounting.composition.change_profiles import Profiles, change_profiles
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.composition.dropouts.central_offsets import Cases, OffsetPoints, ThinnedCentral
-from accounting.evaluator.view_pairs import ViewPairs
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.laws.noise import NoiseSum
 
 _BLOCK = 64
@@ -50,11 +51,15 @@ class ThinnedPairs:
     def _is_central(self) -> BoolArray:
         return np.asarray(self.view_pairs.factor >= len(self.view_pairs.plain))
 
+    @property
+    def _full(self) -> CentralMixture:
+        """The central factors of the full central noise."""
+        return required(self.view_pairs.central, "the central noise of a fraction of the users")
+
     @cached_property
     def mixtures(self) -> IntArray:
         """The rows (m, b) of all central factors (exact_view.md, Theorem 2)."""
-        assert self.view_pairs.central is not None
-        return self.view_pairs.central.mix
+        return self._full.mix
 
     @cached_property
     def central_factors(self) -> list[IntArray]:
@@ -87,8 +92,7 @@ class ThinnedPairs:
         An empty part gets one factor with shift 0, whose loss is 0.
         """
         pairs, shifts = self.view_pairs, self.shifts
-        assert pairs.central is not None
-        noise = pairs.central.noise
+        noise = self._full.noise
         noises = (*pairs.noises[:noise], self.unit, *pairs.noises[noise + 1 :])
         owner = np.repeat(np.arange(pairs.pair_count), np.diff(pairs.start))[~self._is_central]
         count = np.bincount(owner, minlength=pairs.pair_count)

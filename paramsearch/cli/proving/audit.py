@@ -109,9 +109,11 @@ def audit(
     source = read_source(file)
     document = source.document
     signed = _signature(file, document, public_key, signature)
-    readable = document.remade if isinstance(document, RejectedFile) else document
-    if readable is None:
-        assert isinstance(document, RejectedFile)
+    if not isinstance(document, RejectedFile):
+        readable = document
+    elif document.remade is not None:
+        readable = document.remade
+    else:
         if report is not None:
             note(f"no report: the noise of {file} cannot be read")
         if as_json:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accounting.base.enclosure import Enclosure, at_least, at_most, counted, exactly
+from accounting.base.errors import required
 from accounting.model.change import covers
 from accounting.model.configuration import Proposal
 from accounting.model.laws.noise import BURST
@@ -108,9 +109,8 @@ class Answer:
             return "not looked at: nothing was proved"
         if found.consistent is None:
             return "not looked at: this is about another claim than the file's own"
-        assert found.certificate is not None
         if not found.consistent or found.confirmed:
-            return found.certificate.in_words()
+            return required(found.certificate, "the check of the certificate").in_words()
         if found.confirmed is None:
             return "consistent with this proof; an audit without --delta may confirm it"
         tier = _tier_of(certificate.proof)

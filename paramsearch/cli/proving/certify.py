@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accounting.base.enclosure import at_most
-from accounting.base.errors import InvalidParameter
+from accounting.base.errors import InvalidParameter, required
 from paramsearch.cli import options
 from paramsearch.cli.output import check_destination, note, progress, write
 
@@ -106,8 +106,7 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
         write(dumps(certified))
         warn_of(certified)
         return
-    certificate = certified.certificate
-    assert certificate is not None
+    certificate = required(certified.certificate, "the certificate of a certified file")
     cost = certified.cost
     write(
         f"certified {file_claim_in_words(certified)}: "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
-from accounting.base.errors import InvalidConfiguration, InvalidParameter
+from accounting.base.errors import InvalidConfiguration, InvalidParameter, required
 from accounting.base.validation import gap_width, not_negative, positive, probability
 from accounting.model.change import SUBSTITUTION
 from accounting.model.proof_types import MOST_RELEASES
@@ -93,9 +93,9 @@ def compose(
     with until(deadline), progress("composing") as say:
         whole = _distribution(parts)
         if asked_eps is None:
-            assert asked_delta is not None
-            found = whole.epsilon(asked_delta, gap=gap, progress=say).as_written()
-            point = found.upper, asked_delta
+            wanted = required(asked_delta, "the delta that is asked about")
+            found = whole.epsilon(wanted, gap=gap, progress=say).as_written()
+            point = found.upper, wanted
         else:
             found = whole.delta(asked_eps, gap=gap, progress=say).as_written()
             point = asked_eps, found.upper

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from accounting.base.enclosure import at_least, at_most, exactly
-from accounting.base.errors import AccountingError, InvalidParameter
+from accounting.base.errors import AccountingError, InvalidParameter, required
 from paramsearch.cli.exit_codes import ExitCode
 from paramsearch.cli.output import Fact, check_destination, note, progress, show, write
 from paramsearch.cli.proving.certify import warn_of
@@ -216,8 +216,8 @@ def facts(
     from paramsearch.parameters.words import file_claim_in_words, noise_in_words, values_of
 
     file = made.file
-    certificate, cost, problem = file.certificate, file.cost, file.problem
-    assert certificate is not None
+    cost, problem = file.cost, file.problem
+    certificate = required(file.certificate, "the certificate of a file that was made")
     yield "certified", file_claim_in_words(file), "bold green"
     lower, upper = at_least(certificate.delta_lower), at_most(certificate.delta_upper)
     scope = "all" if problem.releases == 1 else "each release"

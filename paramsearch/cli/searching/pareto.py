@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accounting.base.enclosure import exactly
+from accounting.base.errors import required
 from accounting.model.change import SUBSTITUTION
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
@@ -152,7 +153,7 @@ def _name(point: Request) -> str:
     kind, number = "central", point.central_fraction
     if number is None:
         kind, number = "error", point.max_error_ratio
-    assert number is not None
+    number = required(number, "the error ratio of a point")
     also = "" if point.adjacency == SUBSTITUTION else f"-{point.adjacency}"
     also += "-burst" if point.noise == "burst" else ""
     return f"{point.max_value}-{point.eps:g}-{point.delta:g}-{kind}-{exactly(number)}{also}.json"

@@ -33,6 +33,7 @@ from typing import Literal
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.errors import InvalidParameter
 from accounting.base.threads import in_chunks
 from accounting.model.family import UNIT, Family
 
@@ -119,7 +120,8 @@ class DominanceProgram:
         """List the pairs (j, k), j > k, whose left sides exceed ``level``, in the second norm."""
         from paramsearch.search.dominance.dominance_kernels import pairs_above
 
-        assert self.norm == 2
+        if self.norm != 2:
+            raise InvalidParameter(f"norm = {self.norm!r} must be 2 to list pairs")
         columns = self.columns
         n = columns.count
         sparse = columns.start, columns.atom, columns.entry, columns.unit

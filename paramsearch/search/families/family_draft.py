@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from accounting.base.errors import required
 from accounting.model.family import UNIT, Family
 
 Parts = tuple[int, ...]
@@ -59,9 +60,7 @@ class FamilyDraft:
             rest.remove(value)
             parts[value] = tuple(other for other in rest if abs(other) > 1)
         del parts[-1]
-        draft = FamilyDraft.of(family.max_value, parts)
-        assert draft is not None
-        return draft
+        return required(FamilyDraft.of(family.max_value, parts), "the draft of a family")
 
     def ones(self, value: int) -> int:
         """Return the number of +1 in the atom, or minus the number of -1."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.deadline import check_time
+from accounting.base.errors import required
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import Solution, optimize_noise
 
@@ -95,10 +96,10 @@ def _cheaper_sizes(solution: Solution, reach: int) -> IntArray:
 def _pairs_by_law(model: NoiseModel, pairs: IntArray) -> list[IntArray]:
     """Return for each law the places of the pairs that shift its noise."""
     view = model.view_pairs
-    assert view.central is not None
+    central = required(view.central, "the central noise of the pairs")
     start, factors = view.factors_of(pairs)
     plain = factors < len(view.plain)
-    noise = np.full(len(factors), view.central.noise)
+    noise = np.full(len(factors), central.noise)
     noise[plain] = view.plain[factors[plain], 0]
     row = np.repeat(np.arange(len(pairs)), np.diff(start))
     return [np.unique(row[noise == law]) for law in range(len(model.size))]

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
+from accounting.base.errors import required
 from accounting.estimator.estimate import Estimator
 from accounting.evaluator.build_view_pairs import (
     changed_pairs,
@@ -74,9 +75,9 @@ class NoiseModel:
 
     def places(self, pairs: IntArray) -> IntArray:
         """Return the places of these pairs among ``pairs``, which are in ascending order."""
-        assert self.pairs is not None
+        watched = required(self.pairs, "the pairs to watch")
         count = self.family.max_value + 1
-        return np.searchsorted(self.pairs @ [count, 1], pairs @ [count, 1])
+        return np.searchsorted(watched @ [count, 1], pairs @ [count, 1])
 
     @cached_property
     def laws(self) -> IntArray:

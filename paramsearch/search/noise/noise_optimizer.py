@@ -22,6 +22,7 @@ from scipy import sparse
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.deadline import check_time
+from accounting.base.errors import required
 from accounting.base.progress import Progress, silent
 from paramsearch.search.noise.mean_scaling import TYPICAL_SLOPE, MeanScaling
 from paramsearch.search.noise.noise_model import NoiseModel
@@ -166,10 +167,10 @@ class _Descent:
         new numbers.
         """
         model = self.model
-        assert model.pairs is not None
-        mine = model.pairs[:0] if active is None else model.pairs[active.pairs]
+        pairs = required(model.pairs, "the pairs to watch")
+        mine = pairs[:0] if active is None else pairs[active.pairs]
         found = near_pairs(model, self.x, self.watched_excess, _MOST_WATCHED, sampled=sampled)
-        kept = model.pairs[self.excess > _KEPT_EXCESS]
+        kept = pairs[self.excess > _KEPT_EXCESS]
         self.model = model.watching(np.unique(np.concatenate([found, kept, mine]), axis=0))
         self.excess = self.model.excess(self.x)
         self.surprised = float(self.excess.max()) > _SURPRISE

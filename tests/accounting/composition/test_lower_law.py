@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accounting import Configuration, NegativeBinomial, Protocol
@@ -67,8 +67,14 @@ def test_delta_is_rounded_down(law: LowerLaw, eps: float) -> None:
     assert truth - 100 * ROUND <= law.delta(eps) <= truth
 
 
+SUBNORMAL = LowerLaw(0.0625, 0, np.zeros(1), 5e-324)
+"""A mass that underflow may have raised."""
+THIRDS = LowerLaw(0.0625, 0, np.array([2 / 3, 1 / 3]), 0.0)
+
+
 @settings(deadline=None)
 @given(laws(), laws(), focuses, points)
+@example(SUBNORMAL, THIRDS, Focus(0.0, 0.0), 0.0)
 def test_sums_are_below_and_close(
     first: LowerLaw, second: LowerLaw, focus: Focus, eps: float
 ) -> None:

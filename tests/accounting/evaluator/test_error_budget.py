@@ -20,12 +20,13 @@ from accounting import (
     Protocol,
     Reference,
     Undecided,
+    ones,
     product_divergence,
 )
 from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.evaluator import kernels, noise_tables, spectra, tilted_losses
-from accounting.evaluator.evaluate import evaluate_on_grid
-from accounting.evaluator.grid_plan import GridPlan
+from accounting.evaluator.evaluate import coarse_estimate, evaluate_on_grid
+from accounting.evaluator.grid_plan import GridPlan, Refinement, choose_plan
 from accounting.evaluator.noise_tables import NoiseTable, noise_table, tabulate
 from accounting.evaluator.pair_error_terms import PairTerms
 from accounting.evaluator.pairs import run_kernels
@@ -288,6 +289,45 @@ def test_mixed_spectra_are_within_their_budget() -> None:
                 error += abs(mp.mpc(found.re[f, j], found.im[f, j]) - total) ** 2
             budget = 28 * 8 * UNIT_ROUNDOFF * math.sqrt(plan.size) * found.norm[f]
             assert mp.sqrt(error) <= budget
+
+
+@pytest.mark.parametrize(("mean", "r", "eps"), [(8000, 400, 1.0), (20_000, 400, 0.6)])
+def test_norms_of_mixtures_at_small_delta(mean: float, r: float, eps: float) -> None:
+    """The 2-norms of Lemma F8 and the sizes of spectra, where delta is 6e-65 or 2e-91: the rows of
+    the shifts of W are in one unit, in which the squares of many underflow."""
+    atoms = [(atom, NB.from_mean(mean=mean, r=r)) for atom in ones(12).atoms]
+    view_pairs = Protocol(Configuration.of(12, atoms, eps_central=0.05)).view_pairs
+    wanted = Refinement(eps=eps, gap=0.01)
+    coarse = coarse_estimate(view_pairs, wanted)
+    plan = choose_plan(coarse.moments, coarse.saddle, wanted, 1 << 15)
+    tilted = tilt_factors(view_pairs, coarse.tables, plan)
+    shifts = spectra.shift_spectra(tilted)
+    found = spectra.transform(view_pairs, tilted, np.arange(view_pairs.pair_count))
+    central = view_pairs.central
+    assert central is not None
+    assert coarse.saddle.total < 1e-60
+    assert tilted.central_moment.max() < 1e-67
+    offsets = tilted_losses.Offsets.of(central, plan.step, np.array([plan.tilt]))
+    low = int(central.shifts[0])
+    with mp.workdps(40):
+        norms = [mp.sqrt(mp.fsum(mp.mpf(x) ** 2 for x in row)) for row in tilted.central_rows]
+        for norm, row in zip(norms, shifts.norm, strict=True):
+            assert norm <= row <= norm * (1 + mp.mpf(2e-9))
+        for t in (0, len(norms) // 2, len(norms) - 1):
+            squares = zip(shifts.re[t].tolist(), shifts.im[t].tolist(), strict=True)
+            size = mp.sqrt(max(mp.mpf(a) ** 2 + mp.mpf(b) ** 2 for a, b in squares))
+            assert size * (1 - 1e-15) <= shifts.modulus[t] <= size * (1 + 1e-12)
+        for f, (m, b) in enumerate(central.mix.tolist()):
+            nu = mp.fsum(
+                mp.mpf(float(central.weights[i, int(i == m)]))
+                * mp.fsum(map(mp.mpf, offsets.case[i].tolist()))
+                * norms[b + i - low]
+                for i in range(m + 1)
+            )
+            nu *= mp.fsum(map(mp.mpf, offsets.top[m].tolist())) * mp.mpf(float(tilted.scale[f]))
+            assert nu > 0.01
+            whole = nu + mp.mpf(m + 80) / (28 * mp.log(plan.size, 2))  # what mixing adds
+            assert whole <= found.norm[found.row_of[len(view_pairs.plain) + f]] <= 1.01 * whole
 
 
 @pytest.mark.parametrize("margin", [1e-8, 0.1, 0.6])

@@ -98,6 +98,48 @@ def test_the_lower_bounding_function_is_below_on_average(splits: int, step: floa
         assert total <= max(-math.expm1(eps - loss), 0.0) + 1e-14
 
 
+@pytest.mark.parametrize(
+    ("eps", "step", "tilt", "splits"),
+    [
+        (0.7, 0.01, 12.0, 3),
+        (20.0, 1 / 16, 0.05, 3),
+        (200.0, 1 / 16, 0.01, 1),
+        (5161.173868318323, 0.0014553729199276275, 0.0113, 3),
+        (8458.453511785372, 1e-4, 210.0, 1),
+        (3000.0, 0.03, 0.2, 40),
+        (0.003, 1e-5, 3e4, 7),
+    ],
+)
+def test_rounding_errors_of_both_bounding_functions(
+    eps: float, step: float, tilt: float, splits: int
+) -> None:
+    """Lemma F6, at grid points around eps, where a rounding of the loss is felt most."""
+    first = math.floor(eps / step)
+    index = first + np.unique(np.linspace(-3 * splits - 2, 3 * splits + 3, 60).astype(int))
+    loss = index * step
+    found = (
+        bounding_functions.upper(loss, eps, tilt),
+        bounding_functions.lower(loss, eps, tilt, splits, step),
+    )
+    v = mp.mpf(bounding_functions.split_variance(splits, step))
+    c = mp.mpf(bounding_functions._CURVATURE / math.sqrt(float(v)))
+    peaks = [max(math.exp(bounding_functions.log_peak(tilt)), float(abs(f).max())) for f in found]
+    bound = bounding_functions.rounding(tilt, float(abs(loss).max()) + eps)
+    with mp.workdps(50):
+        for i, upper, lower in zip(index.tolist(), *(f.tolist() for f in found), strict=True):
+            d, edge = i * mp.mpf(step) - mp.mpf(eps), 2 * splits * mp.mpf(step)
+            if abs(abs(d) - edge) < step / 1000:
+                continue  # rounding decides whether such a point is near eps
+            w = -mp.expm1(-d)
+            psi = max(w, mp.mpf(0))
+            assert abs(upper - mp.exp(-tilt * d) * psi) <= bound * peaks[0]
+            if abs(d) < edge:
+                inner = abs(w) <= mp.sqrt(v + 1 / c**2)
+                psi = (w + (c * (w**2 - v) if inner else mp.sqrt(w**2 - v))) / 2
+            assert abs(lower - mp.exp(-tilt * d) * psi) <= bound * peaks[1]
+    assert bound < 1e-6
+
+
 def test_the_upper_bounding_function_and_its_peak() -> None:
     loss = np.linspace(-1, 8, 200_001)
     for tilt in (0.05, 1.0, 30.0):
