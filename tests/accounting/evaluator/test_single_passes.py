@@ -1,5 +1,5 @@
-"""Single passes of the evaluator, against 50 digits: whatever the tables, the plan, and the law that
-stands behind a rounded p (discretisation.md, Theorem 6)."""
+"""Single passes of the evaluator, against 50 digits: whatever the tables, the plan, and the p that
+a double stands for (discretisation.md, Theorem 6)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ Mixed = tuple[int, float]
 """The number m of a central factor, and its step."""
 ULPS = 2.0**40
 """An uncertainty of p of about 1e-4, whose effect is far above every rounding error."""
+PLANS = 12
+"""Number of random plans for every case."""
 
 
 def view(
@@ -168,16 +170,14 @@ FAR_OUT: list[Case] = [
 
 @pytest.mark.parametrize("case", [*CASES, *FAR_OUT], ids=str)
 @pytest.mark.parametrize("tail", [0.2, 1e-2, 1e-5])
-def test_passes_enclose_the_truth_however_short_the_tables(
-    case: Case, tail: float, plans: int = 40
-) -> None:
+def test_passes_enclose_the_truth_however_short_the_tables(case: Case, tail: float) -> None:
     noises, shifts, mixed, eps = case
     truth = exactly(*case)
     view_pairs = view(noises, shifts, mixed)
     tables = tabulate(view_pairs, tail)
     inside(evaluate_on_grid(view_pairs, tables, sound_plan(view_pairs, eps)), truth)
     rng = random.Random(3)
-    for _ in range(plans):
+    for _ in range(PLANS):
         inside(evaluate_on_grid(view_pairs, tables, drawn_plan(rng, eps, view_pairs)), truth)
 
 
@@ -238,7 +238,7 @@ def test_bounds_cover_every_law_that_the_doubles_stand_for(case: Case, sign: int
     ],
 )
 def test_releases_are_copies_of_the_factors(
-    noise: tuple[float, float], shift: int, eps: float, releases: int, plans: int = 40
+    noise: tuple[float, float], shift: int, eps: float, releases: int
 ) -> None:
     eps = eps * releases
     truth = product([noise] * releases, [shift] * releases, eps, 1e-7)
@@ -254,7 +254,7 @@ def test_releases_are_copies_of_the_factors(
         step = 0.5 / 256
         plan = replace(plan, step=step, size=256, origin=math.floor((eps - 0.3) / step))
         inside(evaluate_on_grid(view_pairs, tables, plan), truth)
-    for _ in range(plans):
+    for _ in range(PLANS):
         inside(evaluate_on_grid(view_pairs, tables, drawn_plan(rng, eps, view_pairs)), truth)
 
 
