@@ -3,9 +3,11 @@ small protocols."""
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import mpmath as mp
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounting import (
+    Burst,
     Configuration,
     ExactCentral,
     ExactNoise,
@@ -23,8 +26,11 @@ from accounting import (
 )
 from accounting.evaluator.build_view_pairs import ordered_pairs
 from accounting.evaluator.evaluate import evaluate
+from accounting.evaluator.noise_tables import noise_table
 from accounting.evaluator.pairs.covered_pairs import covered_pairs
+from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 from accounting.model.change import Change
+from accounting.model.laws.noise import Law, NoiseSum
 from accounting.notary.notary import Notary
 
 NB = NegativeBinomial
@@ -192,3 +198,69 @@ def test_equal_pairs_are_covered_whatever_r() -> None:
             assert abs(np.subtract(*pairs[q])) == abs(np.subtract(*pairs[cover]))
     # among 3 -> 2, 4 -> 3, 5 -> 4 and 6 -> 5 at most one is kept, and so on
     assert found.count >= 10
+
+
+Outcomes = tuple[np.ndarray, np.ndarray]
+"""The probabilities of all outcomes, before and after the change."""
+
+
+def shifted(noise: NoiseSum, shift: int) -> Outcomes:
+    size = noise.length(1e-14)
+    mass = noise_table(noise, size + 10).mass
+    z = np.arange(size)
+    return mass[z], np.where(z + shift >= 0, mass[z + shift], 0.0)
+
+
+def mixed(noise: NoiseSum, step: float, m: int, b: int) -> Outcomes:
+    """exact_view.md, Theorem 2, written out."""
+    q, cases = math.exp(-step), []
+    for i in range(m + 1):
+        weight = 1.0 if m == 0 else q**i / (1 + q) * (1 - q if 0 < i < m else 1)
+        before, after = shifted(noise, b + i)
+        cases.append((weight * before, weight * after * math.exp((2 * i - m) * step)))
+    before, after = np.concatenate(cases, axis=1)
+    return before, after
+
+
+def together(first: Outcomes, second: Outcomes) -> Outcomes:
+    before, after = (np.outer(a, b).ravel() for a, b in zip(first, second, strict=True))
+    return before, after
+
+
+def crowd(laws: list[NoiseSum], central: CentralMixture | None) -> tuple[ViewPairs, list[Outcomes]]:
+    """Pairs with one factor or two, and their outcomes; with central factors, one in each."""
+    plain = np.array([(i, s) for i in range(len(laws)) for s in (-2, -1, 1, 2) if i or central])
+    outcomes = [shifted(laws[i], s) for i, s in plain.tolist()]
+    alone, every = range(len(plain)), [[f] for f in range(len(plain))]
+    if central is None:
+        every += [[f, g] for f in alone for g in alone if f < g]
+    else:
+        outcomes += [mixed(laws[0], central.step, m, b) for m, b in central.mix.tolist()]
+        last = range(len(plain), len(outcomes))
+        every = [[f, g] for f in alone for g in last if plain[f, 0]] + [[g] for g in last]
+    start = np.cumsum([0, *map(len, every)])
+    view = ViewPairs(tuple(laws), plain, start, np.concatenate(every), central)
+    known = [reduce(together, [outcomes[f] for f in pair]) for pair in every]
+    return view, known
+
+
+@pytest.mark.parametrize(
+    ("laws", "central"),
+    [
+        ([NB(3.0, 0.5), NB(2.0, 0.4), NB(0.3, 0.6)], False),
+        ([NB(3.0, 0.5), Burst(14.6, 0.613, 8)], False),
+        ([NB(3.0, 0.5), NB(2.0, 0.4)], True),
+        ([NB(0.3, 0.6), NB(2.0, 0.4)], True),
+    ],
+    ids=str,
+)
+def test_every_cover_reveals_at_least_as_much(laws: list[Law], central: bool) -> None:
+    """By enumeration, at any eps: of shifts, products and central factors."""
+    mix = np.array([(m, b) for m in (0, 1, 2) for b in range(-4, 3)])
+    sums = [NoiseSum.of(law) for law in laws]
+    view, known = crowd(sums, CentralMixture(0, 0.3, mix) if central else None)
+    found = covered_pairs(view)
+    gammas = np.exp(np.linspace(-1.0, 8.0, 37))
+    profile = np.array([[np.maximum(p - gamma * q, 0).sum() for gamma in gammas] for p, q in known])
+    assert (profile <= profile[found.cover] + 1e-12).all()
+    assert found.count >= len(known) / 8

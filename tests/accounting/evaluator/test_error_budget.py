@@ -98,6 +98,7 @@ def test_moments_of_every_tilt_are_within_their_budget(central: bool) -> None:
     table = tabulate(view_pairs, 1e-20)
     tilts = [3.0, 0.0, 1.7, 11.0, 123.4, 900.0]
     found = tilt_factors(view_pairs, table, plan_of(view_pairs, tilts[0], tilts[1:])).factors
+    assert np.isfinite(found.log_moment).all()
     with mp.workdps(50):
         for j, truth in enumerate(exact_moments(view_pairs, tilts, table[0])):
             budget = (found.eta if j == 0 else found.eta_others)[0]
@@ -363,6 +364,26 @@ def test_runs_of_outcomes_are_split_as_the_outcomes_are(
         assert (found * weight).sum() == pytest.approx((twin * weight).sum(), rel=1e-8)
     # a rounding error may move what lies on a grid point to its neighbor's cell
     assert np.cumsum(found) == pytest.approx(np.cumsum(twin), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("shift", [-40, 40])
+def test_no_run_has_an_outcome_on_either_side_of_a_bump(shift: int) -> None:
+    """The loss of an outcome is that of two masses, and neither may lie where masses are rough."""
+    log_mass = -(np.linspace(0.0, 6.0, 20_000) ** 2) / 2
+    log_mass[7_000] += 0.5
+    mass = np.exp(log_mass) / np.exp(log_mass).sum()
+    smooth_from = noise_tables._smooth_from(log_mass)
+    assert 7_000 <= smooth_from <= 7_001
+    step, first, last = 1 / 300, -900, 500
+    found, twin = np.empty((2, last - first + 1))
+    out, grid = np.empty(5), (shift, step, first, last)
+    sums = noise_tables._run_sums(mass)
+    run_kernels.connect_runs(mass, log_mass, sums, smooth_from, *grid, 1e-6, found, out)
+    kernels.connect_the_dots(mass, log_mass, *grid, twin, out)
+    loss = (first + np.arange(len(twin))) * step
+    for tilt in (20.0, -20.0):
+        weight = np.exp(tilt * loss)
+        assert (found * weight).sum() == pytest.approx((twin * weight).sum(), rel=1e-8)
 
 
 @pytest.mark.parametrize("shift", [-40, -1, 1, 7, 900])
