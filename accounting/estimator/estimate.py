@@ -15,6 +15,7 @@ the slack, and the grid needs a few hundred points whatever eps and max_value ar
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.estimator.pair_group import CellTables, PairGroup
 from accounting.estimator.periodic_grid import PeriodicGrid
-from accounting.estimator.saddle import Saddle
+from accounting.estimator.saddle import saddles
 from accounting.evaluator.view_pairs import ViewPairs
 
 if TYPE_CHECKING:  # the module imports numba
@@ -53,12 +54,12 @@ _MOST_MIXTURES = 40_000
 _BELOW, _ABOVE, _CAP = 3.5, 3.6, 1.8
 """In units of the largest slack: reach of the grid below eps and above eps - slack, and the loss
 of one factor above which an outcome is an outlier."""
+_STEEP_SHAPE = 7.0, 5.25, 4.4
+"""Of steep grids: cells per slack in units of z, and slacks below and above eps."""
 _FEWEST_CELLS = 4.2
 """Smallest number of cells per slack, in units of z = sqrt(2 log(1 / delta))."""
 _STEEP_FROM = 1e-13
 """The delta below which the grid is tilted to the saddle point; above, the tilt is 1 / slack."""
-_STEEP_PRECISION = 1e-10
-"""Precision of a steep grid."""
 _CASES = 0.6
 """Cases of the central noise are kept down to a loss of eps - (1 + 2 * _CASES) * slack."""
 
@@ -139,14 +140,14 @@ class Estimator:
         found = np.empty(len(pairs))
         slope = np.zeros((len(pairs), 2, parameters.shape[1])) if slopes else np.empty((0, 2, 0))
         for where in self._groups(pairs):
-            group = PairGroup.of(self.view_pairs, pairs[where], self.slack[pairs[where]])
-            grid = self._grid(group, tables)
-            found[where], of_factor = self._estimates(group, grid, tables, slopes=slopes)
-            if slopes:
-                row, noise = np.repeat(where, np.diff(group.start)), group.noise
-                for t in range(2):
-                    by_pair: FloatArray = slope[:, t]
-                    np.add.at(by_pair, (row, noise), of_factor[:, t])
+            for part, group, grid in self._gridded(pairs[where], tables):
+                chosen = where[part]
+                found[chosen], of_factor = self._estimates(group, grid, tables, slopes=slopes)
+                if slopes:
+                    row, noise = np.repeat(chosen, np.diff(group.start)), group.noise
+                    for t in range(2):
+                        by_pair: FloatArray = slope[:, t]
+                        np.add.at(by_pair, (row, noise), of_factor[:, t])
         positive = np.maximum(found, _SMALLEST)
         return np.log(positive), slope / positive[:, None, None] if slopes else slope
 
@@ -204,24 +205,37 @@ class Estimator:
             blocks += [piece for piece in np.array_split(members, max(1, pieces)) if len(piece)]
         return blocks
 
-    def _grid(self, group: PairGroup, tables: CellTables) -> PeriodicGrid:
-        """A grid for pairs whose slacks differ by a factor of at most ``_SPAN``."""
-        slack = float(group.slack.min())
-        steep = self.delta < _STEEP_FROM
-        # without a steep tilt, the tail is the steeper the smaller delta is
-        cells = _FEWEST_CELLS if steep else max(_FEWEST_CELLS, 1.05 * self.z - 1.3)
+    def _gridded(
+        self, pairs: IntArray, tables: CellTables
+    ) -> Iterator[tuple[IntArray, PairGroup, PeriodicGrid]]:
+        """Grids for pairs whose slacks differ by a factor of at most ``_SPAN``; with each grid the
+        positions of its pairs in ``pairs``, and their group."""
+        group = PairGroup.of(self.view_pairs, pairs, self.slack[pairs])
+        if self.delta >= _STEEP_FROM:
+            slack = float(group.slack.min())
+            # the smaller delta, the steeper the tail
+            cells = max(_FEWEST_CELLS, 1.05 * self.z - 1.3)
+            grid = self._grid(slack, cells, _BELOW * _SPAN, _ABOVE * _SPAN - 1)
+            yield np.arange(len(pairs)), group, grid
+            return
+        for saddle in saddles(group, tables, self.eps, self.delta):
+            part = group
+            if len(saddle.pairs) < len(pairs):
+                some = pairs[saddle.pairs]
+                part = PairGroup.of(self.view_pairs, some, self.slack[some])
+            grid = self._grid(float(part.slack.min()), *_STEEP_SHAPE)
+            yield saddle.pairs, part, grid.steep(saddle.tilt, saddle.cap)
+
+    def _grid(self, slack: float, cells: float, below: float, above: float) -> PeriodicGrid:
+        """A grid for pairs with a slack from this to ``_SPAN`` times this, from ``below`` slacks
+        below eps to ``above`` above, with ``cells`` in slack / z."""
         step = slack / (self.z * cells)
-        below = _BELOW * _SPAN * slack
+        start = below * slack
         if self.all_cases:
-            below += self.eps
-        least = (below + (_ABOVE * _SPAN - 1) * slack) / step
+            start += self.eps
+        least = (start + above * slack) / step
         size = next(n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= least)
-        if steep:
-            saddle = Saddle.of(group, tables, self.eps, self.z)
-            tilt, cap, precision = saddle.tilt, saddle.cap, _STEEP_PRECISION
-        else:
-            tilt, cap, precision = 1 / slack, _CAP * _SPAN * slack, self.delta
-        return PeriodicGrid(step, size, tilt, cap, below, precision, steep)
+        return PeriodicGrid(step, size, 1 / slack, _CAP * _SPAN * slack, start, self.delta)
 
     def _estimates(
         self, group: PairGroup, grid: PeriodicGrid, tables: CellTables, *, slopes: bool
@@ -235,7 +249,7 @@ class Estimator:
         spectra[:, :n] = shifted[:, :n]
         aside = self._mix(group, grid, shifted[:, n:], outliers[n:], spectra[:, n:])
         log_unit = np.zeros(n + len(mix))
-        if grid.steep:
+        if grid.is_steep:
             log_unit[n:] = grid.tilt * mix[:, 0] * self.central.step
             log_unit += _scaled_to_one(spectra)
         weights, log_weight_unit = grid.weights(self.eps), -grid.taken_out * self.eps

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, distinct
+from accounting.base.threads import in_chunks
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 
 _CASES_PER_FACTOR = 120
@@ -75,17 +76,20 @@ class PairGroup:
         plain = view_pairs.plain[used[:n]]
         return PairGroup(start, rank[factor], plain, central, view_pairs.releases, slack)
 
-    def subset(self, pairs: IntArray) -> PairGroup:
-        """Only these pairs, with the same factors."""
-        counts = np.diff(self.start)[pairs]
-        start = np.concatenate([[0], np.cumsum(counts)])
-        places = np.arange(start[-1]) + np.repeat(self.start[pairs] - start[:-1], counts)
-        return replace(self, start=start, factor=self.factor[places], slack=self.slack[pairs])
-
     def totals(self, values: FloatArray) -> FloatArray:
-        """Per pair the sum over its factors in all releases; ``values`` has an entry or a row for
-        every factor."""
-        return np.asarray(self.releases * np.add.reduceat(values[self.factor], self.start[:-1]))
+        """Per pair the sum of ``values``, which has an entry, a row or more for every factor, over
+        the factors in all releases."""
+        from accounting.evaluator.kernels import add_up
+
+        rows = np.ascontiguousarray(values.reshape(len(values), -1))
+        out = np.empty((len(self.start) - 1, rows.shape[1]))
+
+        def work(a: int, b: int) -> None:
+            add_up(self.start[a : b + 1], self.factor, rows, out[a:b])
+
+        in_chunks(work, len(out), smallest=1000)
+        out *= self.releases
+        return out.reshape(len(out), *values.shape[1:])
 
     @property
     def stride(self) -> int:

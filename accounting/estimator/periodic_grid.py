@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,9 @@ from accounting.base.arrays import FloatArray
 
 if TYPE_CHECKING:  # the module imports numba
     from accounting.estimator.estimate_kernels import ComplexArray
+
+_STEEP_PRECISION = 1e-10
+"""Precision of a steep grid; rule of thumb."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,8 @@ class PeriodicGrid:
         cap: Loss of one factor above which an outcome is an outlier.
         below: Distance of the first grid point from eps.
         precision: Size below which errors relative to the moment at frequency 0 do not matter.
-        steep: Whether e^{c loss} may be beyond the range of doubles: then moments and weights are
-            in units of their own.
+        is_steep: Whether e^{c loss} may be beyond the range of doubles: then moments and weights
+            are in units of their own.
     """
 
     step: float
@@ -35,7 +38,11 @@ class PeriodicGrid:
     cap: float
     below: float
     precision: float
-    steep: bool = False
+    is_steep: bool = False
+
+    def steep(self, tilt: float, cap: float) -> PeriodicGrid:
+        """The same grid with a tilt near the saddle point."""
+        return replace(self, tilt=tilt, cap=cap, precision=_STEEP_PRECISION, is_steep=True)
 
     @property
     def exponents(self) -> ComplexArray:
@@ -46,7 +53,7 @@ class PeriodicGrid:
     @property
     def taken_out(self) -> float:
         """The part of c that constant losses do not enter with; their logarithms account for it."""
-        return self.tilt if self.steep else 0.0
+        return self.tilt if self.is_steep else 0.0
 
     def weights(self, eps: float) -> ComplexArray:
         """Weights of the moments: the transform of e^{-c l} (1 - e^{eps - l})_+ up to the end, in

@@ -27,14 +27,14 @@ def capped_moments(
     """Moments of the loss of each factor (noise, shift), see ``loss_rows`` for its arguments.
 
     moments[q, i, j] is the sum of e^{c_j l} f over losses l up to caps[q], which are in ascending
-    order; beyond[q, i] is the P-mass of all other losses.  The first tilts c_j are ``gentlest``,
+    order; beyond[i, q] is the P-mass of all other losses.  The first tilts c_j are ``gentlest``,
     and each of the others is twice as steep as the tilt that many places before.
     """
     count, tilts = caps.size, moments.shape[2]
     power = np.empty(gentlest.size)
     for i in range(noise.size):
         moments[:, i] = 0.0
-        beyond[:, i] = 0.0
+        beyond[i] = 0.0
         a = shift[i]
         for k in range(cell_start[noise[i]], cell_start[noise[i] + 1]):
             z = start[noise[i]] + middle[k]
@@ -45,7 +45,7 @@ def capped_moments(
                 while q > 0 and loss <= caps[q - 1]:
                     q -= 1
             if q > 0:
-                beyond[q - 1, i] += mass
+                beyond[i, q - 1] += mass
             if q == count:
                 continue
             for j in range(gentlest.size):
@@ -58,4 +58,4 @@ def capped_moments(
         for q in range(1, count):
             for j in range(tilts):
                 moments[q, i, j] += moments[q - 1, i, j]
-            beyond[count - 1 - q, i] += beyond[count - q, i]
+            beyond[i, count - 1 - q] += beyond[i, count - q]
