@@ -15,17 +15,20 @@ the slack, and the grid needs a few hundred points whatever eps and max_value ar
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accounting.base.arrays import FloatArray, IntArray, distinct
+from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.deadline import OutOfTime, seconds_left
 from accounting.base.errors import TooLarge, required
 from accounting.base.threads import in_chunks
-from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
+from accounting.estimator.pair_group import CellTables, PairGroup
+from accounting.estimator.periodic_grid import PeriodicGrid
+from accounting.estimator.saddle import saddles
+from accounting.evaluator.view_pairs import ViewPairs
 
 if TYPE_CHECKING:  # the module imports numba
     from accounting.estimator.estimate_kernels import ComplexArray
@@ -51,95 +54,14 @@ _MOST_MIXTURES = 40_000
 _BELOW, _ABOVE, _CAP = 3.5, 3.6, 1.8
 """In units of the largest slack: reach of the grid below eps and above eps - slack, and the loss
 of one factor above which an outcome is an outlier."""
+_STEEP_SHAPE = 7.0, 5.25, 4.4
+"""Of steep grids: cells per slack in units of z, and slacks below and above eps."""
 _FEWEST_CELLS = 4.2
 """Smallest number of cells per slack, in units of z = sqrt(2 log(1 / delta))."""
-_STEEPEST = 5.0
-"""Largest tilt, in units of 1 / slack; it is 1 for delta above 4e-14."""
-_CASES_PER_FACTOR = 120
-"""Cases of a central factor beyond which several are taken together."""
+_STEEP_FROM = 1e-13
+"""The delta below which the grid is tilted to the saddle point; above, the tilt is 1 / slack."""
 _CASES = 0.6
 """Cases of the central noise are kept down to a loss of eps - (1 + 2 * _CASES) * slack."""
-
-
-@dataclass(frozen=True)
-class _PeriodicGrid:
-    """Losses from eps - below on, periodic; those of one factor above ``cap`` are outliers."""
-
-    step: float
-    size: int
-    tilt: float
-    cap: float
-    below: float
-
-    @property
-    def exponents(self) -> ComplexArray:
-        """c - i w_k: the exponents at which ``np.fft.rfft`` of a row is a moment."""
-        frequency = 2 * np.pi / (self.size * self.step) * np.arange(self.size // 2 + 1)
-        return np.asarray(self.tilt - 1j * frequency)
-
-    def weights(self, eps: float, delta: float) -> ComplexArray:
-        """Weights of the moments: the transform of e^{-c l} (1 - e^{eps - l})_+ up to the end."""
-        power = np.conj(self.exponents)
-        weight = np.full(len(power), 2.0)
-        weight[[0, -1]] = 1.0
-        end = self.size * self.step - self.below
-        whole = 1 / power - 1 / (power + 1)
-        rest = np.exp(-power * end) / power - np.exp(-(power + 1) * end) / (power + 1)
-        transform = np.exp(-power * eps) * (whole - rest) * _filter(power.imag * self.step, delta)
-        return np.asarray(np.conj(transform * weight / (self.size * self.step)))
-
-
-def _filter(phase: FloatArray, delta: float) -> FloatArray:
-    """1 for low frequencies and far below delta for the highest, which a narrow loss would turn
-    into ripples; flat to fifth order, and narrow itself."""
-    u = (1.25 * math.log(1 / delta) + 14) / math.pi**2 * phase**2
-    return np.asarray(np.exp(-u) * (1 + u * (1 + u / 2 * (1 + u / 3 * (1 + u / 4)))))
-
-
-@dataclass(frozen=True)
-class _NoiseTables:
-    """Tables of all noises, one after the other.
-
-    Column start[i] + z of ``table`` is log f(z) of noise i and its derivatives.  Outcomes are
-    taken in cells: for cell_start[i] <= k < cell_start[i + 1], outcome middle[k] of noise i stands
-    for width[k] outcomes.
-    """
-
-    table: FloatArray
-    start: IntArray
-    middle: IntArray
-    width: FloatArray
-    cell_start: IntArray
-
-
-@dataclass(frozen=True)
-class _PairGroup:
-    """Pairs that share a grid, with factors numbered anew: first ``plain``, then ``central.mix``,
-    sorted by b and then m.  Pair q has the factors ``factor[start[q]:start[q + 1]]``."""
-
-    start: IntArray
-    factor: IntArray
-    plain: IntArray
-    central: CentralMixture
-
-    @staticmethod
-    def of(view_pairs: ViewPairs, central: CentralMixture, pairs: IntArray) -> _PairGroup:
-        start, ids = view_pairs.factors_of(pairs)
-        used, factor = distinct(ids)
-        n = int(np.searchsorted(used, len(view_pairs.plain)))
-        mix = central.mix[used[n:] - len(view_pairs.plain)]
-        order = np.lexsort(mix.T)
-        rank = np.arange(len(used))
-        rank[n + order] = n + np.arange(len(order))
-        sorted_mix = replace(central, mix=np.ascontiguousarray(mix[order]))
-        return _PairGroup(start, rank[factor], view_pairs.plain[used[:n]], sorted_mix)
-
-    @property
-    def noise(self) -> IntArray:
-        """The noise of every entry of ``factor``."""
-        central = np.full(len(self.central.mix), self.central.noise)
-        noise: IntArray = np.concatenate([self.plain[:, 0], central])[self.factor]
-        return noise
 
 
 class Estimator:
@@ -217,18 +139,18 @@ class Estimator:
         found = np.empty(len(pairs))
         slope = np.zeros((len(pairs), 2, parameters.shape[1])) if slopes else np.empty((0, 2, 0))
         for where in self._groups(pairs):
-            grid = self._grid(float(self.slack[pairs[where]].min()))
-            group = _PairGroup.of(self.view_pairs, self.central, pairs[where])
-            found[where], of_factor = self._estimates(group, grid, tables, slopes=slopes)
-            if slopes:
-                row, noise = np.repeat(where, np.diff(group.start)), group.noise
-                for t in range(2):
-                    by_pair: FloatArray = slope[:, t]
-                    np.add.at(by_pair, (row, noise), of_factor[:, t])
+            for part, group, grid in self._gridded(pairs[where], tables):
+                chosen = where[part]
+                found[chosen], of_factor = self._estimates(group, grid, tables, slopes=slopes)
+                if slopes:
+                    row, noise = np.repeat(chosen, np.diff(group.start)), group.noise
+                    for t in range(2):
+                        by_pair: FloatArray = slope[:, t]
+                        np.add.at(by_pair, (row, noise), of_factor[:, t])
         positive = np.maximum(found, _SMALLEST)
         return np.log(positive), slope / positive[:, None, None] if slopes else slope
 
-    def _tables(self, parameters: FloatArray) -> _NoiseTables:
+    def _tables(self, parameters: FloatArray) -> CellTables:
         from accounting.estimator.estimate_kernels import add_geometric, burst_tables, noise_tables
 
         mean, r = np.exp(parameters)
@@ -251,7 +173,7 @@ class Estimator:
             noise_tables(mean, r, start, table)
         of_central = slice(start[self.central.noise], start[self.central.noise + 1])
         add_geometric(math.exp(-2 * self.central.step), table[:, of_central])
-        return _NoiseTables(table, start, *_cells(outcomes, np.nan_to_num(np.sqrt(variance))))
+        return CellTables.of(table, start, outcomes, np.nan_to_num(np.sqrt(variance)))
 
     def _check_size(self, outcomes: int, central: float, mean: float) -> None:
         if not outcomes < LARGEST_TABLE and central > LARGEST_TABLE / 2:
@@ -282,51 +204,71 @@ class Estimator:
             blocks += [piece for piece in np.array_split(members, max(1, pieces)) if len(piece)]
         return blocks
 
-    def _grid(self, slack: float) -> _PeriodicGrid:
-        """A grid for pairs with a slack from this to ``_SPAN`` times this."""
-        # the smaller delta, the steeper the tail
-        step = slack / (self.z * max(_FEWEST_CELLS, 1.05 * self.z - 1.3))
-        below = _BELOW * _SPAN * slack
+    def _gridded(
+        self, pairs: IntArray, tables: CellTables
+    ) -> Iterator[tuple[IntArray, PairGroup, PeriodicGrid]]:
+        """Grids for pairs whose slacks differ by a factor of at most ``_SPAN``; with each grid the
+        positions of its pairs in ``pairs``, and their group."""
+        group = PairGroup.of(self.view_pairs, pairs, self.slack[pairs])
+        if self.delta >= _STEEP_FROM:
+            slack = float(group.slack.min())
+            # the smaller delta, the steeper the tail
+            cells = max(_FEWEST_CELLS, 1.05 * self.z - 1.3)
+            grid = self._grid(slack, cells, _BELOW * _SPAN, _ABOVE * _SPAN - 1)
+            yield np.arange(len(pairs)), group, grid
+            return
+        for saddle in saddles(group, tables, self.eps, self.delta):
+            part = group
+            if len(saddle.pairs) < len(pairs):
+                some = pairs[saddle.pairs]
+                part = PairGroup.of(self.view_pairs, some, self.slack[some])
+            grid = self._grid(float(part.slack.min()), *_STEEP_SHAPE)
+            yield saddle.pairs, part, grid.steep(saddle.tilt, saddle.cap)
+
+    def _grid(self, slack: float, cells: float, below: float, above: float) -> PeriodicGrid:
+        """A grid for pairs with a slack from this to ``_SPAN`` times this, from ``below`` slacks
+        below eps to ``above`` above, with ``cells`` in slack / z."""
+        step = slack / (self.z * cells)
+        start = below * slack
         if self.all_cases:
-            below += self.eps
-        cells = (below + (_ABOVE * _SPAN - 1) * slack) / step
-        size = next(n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= cells)
-        tilt = min(max(1.0, math.log(1e-13 / self.delta)), _STEEPEST) / slack
-        return _PeriodicGrid(step, size, tilt, cap=_CAP * _SPAN * slack, below=below)
+            start += self.eps
+        least = (start + above * slack) / step
+        size = next(n for k in range(4, 40) for n in (1 << k, 3 << (k - 1)) if n >= least)
+        return PeriodicGrid(step, size, 1 / slack, _CAP * _SPAN * slack, start, self.delta)
 
     def _estimates(
-        self, group: _PairGroup, grid: _PeriodicGrid, tables: _NoiseTables, *, slopes: bool
+        self, group: PairGroup, grid: PeriodicGrid, tables: CellTables, *, slopes: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Per pair the estimate, and per entry of ``group.factor`` its two derivatives."""
         from accounting.estimator.estimate_kernels import pair_estimates
 
-        n, shifts = len(group.plain), group.central.shifts
-        noise = np.concatenate([group.plain[:, 0], np.full(len(shifts), self.central.noise)])
-        shift = np.concatenate([group.plain[:, 1], shifts])
-        shifted, outliers = self._shifted_spectra(noise, shift, grid, tables, slopes=slopes)
-        mix = group.central.mix
+        n, mix = len(group.plain), group.central.mix
+        shifted, outliers = self._shifted_spectra(group, grid, tables, slopes=slopes)
         spectra = np.empty((len(shifted), n + len(mix), shifted.shape[2]), np.complex128)
         spectra[:, :n] = shifted[:, :n]
-        aside = self._mix(
-            group.central, grid, np.ascontiguousarray(shifted[:, n:]), outliers[n:], spectra[:, n:]
-        )
+        aside = self._mix(group, grid, shifted[:, n:], outliers[n:], spectra[:, n:])
+        log_unit = np.zeros(n + len(mix))
+        if grid.is_steep:
+            log_unit[n:] = grid.tilt * mix[:, 0] * self.central.step
+            log_unit += _scaled_to_one(spectra)
+        weights, log_weight_unit = grid.weights(self.eps), -grid.taken_out * self.eps
         estimate = np.empty(len(group.start) - 1)
         slope = np.empty((len(group.factor) if slopes else 0, 2))
-        weights = grid.weights(self.eps, self.delta)
-        question = mix, self.central.step, self.eps, self.view_pairs.releases, weights
+        question = mix, self.central.step, self.eps, group.releases
+        terms = *question, weights, log_unit, log_weight_unit
 
         def work(a: int, b: int) -> None:
             s = slice(group.start[a], group.start[b])
             start, factor, out = group.start[a : b + 1] - s.start, group.factor[s], estimate[a:b]
-            pair_estimates(spectra, outliers[:n], aside, start, factor, *question, out, slope[s])
+            pair_estimates(spectra, outliers[:n], aside, start, factor, *terms, out, slope[s])
 
         in_chunks(work, len(estimate), smallest=200)
         return estimate, slope
 
     def _mix(
         self,
-        central: CentralMixture,
-        grid: _PeriodicGrid,
+        group: PairGroup,
+        grid: PeriodicGrid,
         shifted: ComplexArray,
         outliers: FloatArray,
         out: ComplexArray,
@@ -337,44 +279,39 @@ class Estimator:
         """
         from accounting.estimator.estimate_kernels import mix_spectra, mixed_outliers
 
-        mix, step, exponents = central.mix, central.step, grid.exponents
-        low = int(central.shifts[0])
+        mix, step, low = group.central.mix, self.central.step, int(group.central.shifts[0])
+        exponents = grid.exponents, grid.exponents - grid.taken_out
         aside = np.empty((len(mix), self.most_centrals, 3))
         last_case = mix[:, 0].copy()
-        stride = 2 * (int(mix[:, 0].max()) // (2 * _CASES_PER_FACTOR)) + 1
         if not self.all_cases:
             wanted = _CASES * (self.eps - mix[:, 0] * step) / step
             last_case = np.clip(wanted, -1, mix[:, 0]).astype(np.int64)
+        spectra = np.ascontiguousarray(shifted)
 
         def work(a: int, b: int) -> None:
             s = slice(a, b)
-            mix_spectra(shifted, low, mix[s], last_case[s], step, stride, exponents, out[:, s])
+            cases = mix[s], last_case[s], step, group.stride
+            mix_spectra(spectra, low, *cases, *exponents, out[:, s])
             mixed_outliers(outliers, low, mix[s], step, self.eps, aside[s])
 
         in_chunks(work, len(mix), smallest=400)
         return aside
 
     def _shifted_spectra(
-        self,
-        noise: IntArray,
-        shift: IntArray,
-        grid: _PeriodicGrid,
-        tables: _NoiseTables,
-        *,
-        slopes: bool,
+        self, group: PairGroup, grid: PeriodicGrid, tables: CellTables, *, slopes: bool
     ) -> tuple[ComplexArray, FloatArray]:
         """Spectra of shifted noises and, with ``slopes``, of their derivatives; their outliers."""
         from accounting.estimator.estimate_kernels import loss_rows
 
+        noise, shift = group.shifted_noises
         rows = np.empty((len(noise), 5 if slopes else 1, grid.size))
         outliers = np.empty((len(noise), _BINS, _OUTLIER))
         bin_width = 2 * self.eps / (_BINS - 2)
-        sources = tables.table, tables.start, tables.middle, tables.width, tables.cell_start
         target = grid.step, grid.tilt, grid.cap, bin_width, slopes
 
         def work(a: int, b: int) -> None:
             s = slice(a, b)
-            loss_rows(*sources, noise[s], shift[s], *target, rows[s], outliers[s])
+            loss_rows(*tables.arrays, noise[s], shift[s], *target, rows[s], outliers[s])
 
         in_chunks(work, len(noise), smallest=64)
         moments = np.moveaxis(np.fft.rfft(rows, axis=2), 1, 0)
@@ -383,12 +320,9 @@ class Estimator:
         return np.ascontiguousarray(moments[:3]), outliers
 
 
-def _cells(outcomes: IntArray, spread: FloatArray) -> tuple[IntArray, FloatArray, IntArray]:
-    """Cells of outcomes that stand for all in them: their middles, widths and, per noise, start."""
-    from accounting.estimator.estimate_kernels import outcome_cells
-
-    start = np.empty(len(outcomes) + 1, np.int64)
-    outcome_cells(outcomes, spread, np.empty(0, np.int64), np.empty(0), start)
-    middle, width = np.empty(start[-1], np.int64), np.empty(start[-1])
-    outcome_cells(outcomes, spread, middle, width, start)
-    return middle, width, start
+def _scaled_to_one(spectra: ComplexArray) -> FloatArray:
+    """Divide the spectra of every factor by its moment at frequency 0; the logarithms of these."""
+    moment = spectra[0, :, 0].real
+    unit = np.where(moment > 0, moment, 1.0)
+    spectra /= unit[:, None]
+    return np.log(unit)

@@ -169,12 +169,14 @@ def mix_spectra(
     step: float,
     stride: int,
     exponents: ComplexArray,
+    of_offsets: ComplexArray,
     out: ComplexArray,
 ) -> None:
     """The central factors (m, b), sorted by b and then m, from the spectra of the shifts of W.
 
     ``spectra[t, j]`` belongs to the shift lowest + j, and out[t, i] to row i of ``mix``, of which
-    only the cases 0..last_case[i], those with the largest losses, are kept.
+    only the cases 0..last_case[i], those with the largest losses, are kept.  Moments are those at
+    ``exponents``; the largest offset, m * step, enters with the exponents ``of_offsets``.
     exact_view.md, Theorem 2: w_0 = 1 / (1 + q), w_i = q^i (1 - q) / (1 + q), w_m = q^m / (1 + q).
     Of ``stride`` cases in a row, an odd number, the one in the middle stands for all.
     """
@@ -216,7 +218,7 @@ def mix_spectra(
                 for t in range(kinds):
                     partial[t, k] += between * ahead[k] * spectra[t, b + case - lowest, k]
         for k in range(width):
-            scale = np.exp(m * step * exponents[k])
+            scale = np.exp(m * step * of_offsets[k])
             end = first * ahead[k] * ratio[k] if last_case[i] >= m else 0.0
             for t in range(kinds):
                 out[t, i, k] = scale * partial[t, k]
@@ -296,13 +298,16 @@ def pair_estimates(
     eps: float,
     releases: int,
     weights: ComplexArray,
+    log_unit: FloatArray,
+    log_weight_unit: float,
     out: FloatArray,
     slope: FloatArray,
 ) -> None:
     """Estimates for pairs q, the products of the rows factor[start[q]:start[q + 1]] of spectra[0].
 
     The first rows are plain factors with ``outliers``, the others the central factors of ``mix``.
-    ``weights`` are those of the moments.  Where there are derivative spectra (kinds 1 and 2),
+    ``weights`` are those of the moments, in units of e^log_weight_unit, and row i of the spectra is
+    in units of e^log_unit[i].  Where there are derivative spectra (kinds 1 and 2),
     slope[i, t] is the derivative by parameter t of factor[i].
     """
     kinds, width = spectra.shape[0], spectra.shape[2]
@@ -315,19 +320,21 @@ def pair_estimates(
     gradient = np.zeros(2)
     for i in range(out.size):
         lo, count = start[i], start[i + 1] - start[i]
-        m, centrals = 0, 0
+        m, centrals, log_units = 0, 0, 0.0
         before[0] = 1.0
         for f in range(count):
             at = factor[lo + f]
+            log_units += log_unit[at]
             if at >= n:
                 m += mix[at - n, 0]
                 centrals += 1
             for k in range(width):
                 before[f + 1, k] = before[f, k] * spectra[0, at, k]
         total = 0.0
+        unit = math.exp(releases * log_units + log_weight_unit)
         for k in range(width):
             whole = before[count, k]
-            after[k] = weights[k]
+            after[k] = weights[k] * unit
             if releases > 1:
                 after[k] *= releases * whole ** (releases - 1)
             total += (whole * after[k]).real

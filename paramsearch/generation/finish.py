@@ -19,11 +19,10 @@ from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.errors import TooLarge, Undecided, Violated
 from accounting.base.progress import Progress, silent
 from accounting.composition.any_sequence import sequence_bounds
-from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.pairs.blocks import pairs_above
 from accounting.protocol import Protocol
 from paramsearch.certification.certify import certify
-from paramsearch.parameters.assembly import uncertified
+from paramsearch.generation.pair_bounds import largest_bounds, pair_bounds, proposed_file
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.request import Request
 from paramsearch.search.noise.mean_scaling import MeanScaling, shifted_means
@@ -63,8 +62,11 @@ def finish(
 
     If the usual proof is not done by the ``deadline``, the fast evaluators prove what is left.
     """
-    worst = None if model.target.problem.any_sequence else WorstPairs.estimated(model, x)
-    x = calibrated(model, x, progress) if worst is None else worst.calibrated(x, progress)
+    if model.target.problem.any_sequence:
+        worst, x = None, calibrated(model, x, request, progress)
+    else:
+        worst = WorstPairs.estimated(model, x, request)
+        x = worst.calibrated(x, progress)
     slow_proof = request.tier != "fast" and not model.large
     if worst is not None and slow_proof and model.target.problem.max_value >= _CHECKED_FROM:
         worst, x = worst.checked(x, progress)
@@ -105,52 +107,28 @@ def certified_in_time(
     return certify(file, tier="fast", progress=progress)
 
 
-def proposed_file(model: NoiseModel, x: FloatArray, request: Request) -> ParameterFile:
-    """The noise as deployable rationals, not certified."""
-    return uncertified(
-        model.proposal(x),
-        releases=request.releases,
-        same_change=request.same_change,
-        honest=request.honest,
-        seed=request.seed,
-        settings=dict(request.settings),
-    )
-
-
-def pair_bounds(
-    model: NoiseModel, x: FloatArray, pairs: IntArray | None, gap: float
-) -> tuple[FloatArray, FloatArray]:
-    """Rigorous lower and upper bounds of delta for some pairs of the model or all.
-
-    The worst pair is bounded to a relative ``gap``.
-    """
-    of_atom = Protocol(model.configuration(x)).noises
-    _, first = np.unique(model.laws, return_index=True)
-    view_pairs = replace(model.view_pairs, noises=tuple(of_atom[atom] for atom in first))
-    part = view_pairs if pairs is None else view_pairs.subset(pairs)
-    found = evaluate(part, model.target.problem.eps, gap=gap)
-    return found.lower, found.upper
-
-
 @dataclass(frozen=True)
 class WorstPairs:
-    """Pairs of a model, by their numbers, that are the worst according to estimates or bounds."""
+    """Pairs of a model, by their numbers, that are the worst according to estimates or bounds, and
+    the request that the noise is for."""
 
     model: NoiseModel
     pairs: IntArray
+    request: Request
 
     @staticmethod
-    def estimated(model: NoiseModel, x: FloatArray) -> WorstPairs:
+    def estimated(model: NoiseModel, x: FloatArray, request: Request) -> WorstPairs:
         excess = model.excess(x)
         count = min(_MOST_PAIRS, max(_FEWEST_PAIRS, _PAIRS_PER_VALUE * model.family.max_value))
         worst = np.argsort(-excess)[: _MOST_PAIRS if model.large else count]
-        return WorstPairs(model, worst[excess[worst] > excess[worst[0]] - _NEAR_WORST])
+        near = worst[excess[worst] > excess[worst[0]] - _NEAR_WORST]
+        return WorstPairs(model, near, request)
 
     def calibrated(self, x: FloatArray, progress: Progress = silent) -> FloatArray:
         """All means scaled so that the upper bound of these pairs is just below delta."""
 
         def worst(moved: FloatArray) -> float:
-            return float(pair_bounds(self.model, moved, self.pairs, _GAP)[1].max())
+            return largest_bounds(self.model, moved, self.pairs, _GAP, self.request)[1]
 
         many = self.model.target.problem.max_value > _MANY_VALUES
         return _scaled(self.model, x, worst, _LARGE_MARGIN if many else _MARGIN, progress)
@@ -174,7 +152,8 @@ class WorstPairs:
             upper = pair_bounds(model, x, None, _GAP)[1]
             missed = np.setdiff1d(np.flatnonzero(upper > delta), self.pairs)
             missed = missed[np.argsort(-upper[missed])][:_MOST_PAIRS]
-            return WorstPairs(model, np.append(self.pairs, missed)) if len(missed) else None
+            more = np.append(self.pairs, missed)
+            return replace(self, pairs=more) if len(missed) else None
         source = Protocol(model.configuration(x), model.target.problem.releases, True).input_pairs
         found = pairs_above(source, model.target.problem.eps, delta)
         order = np.argsort(-found.upper)[:_MOST_PAIRS]
@@ -183,17 +162,19 @@ class WorstPairs:
         if len(both) == len(before):
             return None
         model = model.watching(both)
-        return WorstPairs(model, np.arange(len(both)))
+        return replace(self, model=model, pairs=np.arange(len(both)))
 
 
-def calibrated(model: NoiseModel, x: FloatArray, progress: Progress = silent) -> FloatArray:
+def calibrated(
+    model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
+) -> FloatArray:
     """All means scaled so that the bound for arbitrary sequences, or for the worst pairs, is just
     below delta."""
     if model.target.problem.any_sequence:
         return _scaled(
             model, x, lambda moved: _sequence_upper(model, moved), _SEQUENCE_MARGIN, progress
         )
-    return WorstPairs.estimated(model, x).calibrated(x, progress)
+    return WorstPairs.estimated(model, x, request).calibrated(x, progress)
 
 
 def _sequence_upper(model: NoiseModel, x: FloatArray) -> float:

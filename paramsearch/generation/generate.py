@@ -21,8 +21,9 @@ from accounting.base.validation import instance
 from accounting.model.costs import largest_central_of
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
-from paramsearch.generation.finish import finish, proposed_file
+from paramsearch.generation.finish import finish
 from paramsearch.generation.optimality import LocalOptimality, prove_local_optimality
+from paramsearch.generation.pair_bounds import proposed_file
 from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.assembly import uncertified

@@ -19,7 +19,7 @@ from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_threads
 from accounting.notary.notary import Notary
 from paramsearch.certification.certify import claimed_mechanism
-from paramsearch.generation.finish import pair_bounds, proposed_file
+from paramsearch.generation.pair_bounds import largest_bounds, proposed_file
 from paramsearch.request import Request
 from paramsearch.search.noise.noise_model import NoiseModel
 
@@ -88,8 +88,7 @@ def prove_local_optimality(
     def violates(moved: FloatArray, atom: int, lowers_r: bool) -> bool:
         rise = _LOG_STEP * (gradient[:, 0, atom] + lowers_r * gradient[:, 1, atom])
         pairs = near[np.argsort(-(excess[near] + rise))[:_PAIRS]]
-        lower, _ = pair_bounds(model, moved, pairs, _GAP)
-        return bool(lower.max() > problem.delta)
+        return largest_bounds(model, moved, pairs, _GAP, request)[0] > problem.delta
 
     return _count_proven(model, x, violates, deadline, progress)
 

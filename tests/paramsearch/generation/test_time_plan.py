@@ -11,7 +11,8 @@ import pytest
 from accounting.base.arrays import FloatArray
 from accounting.model.family import ones
 from accounting.model.proof_types import BALL, FAST
-from paramsearch.generation.finish import calibrated, certified_in_time, proposed_file
+from paramsearch.generation.finish import calibrated, certified_in_time
+from paramsearch.generation.pair_bounds import proposed_file
 from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.request import Request
@@ -79,8 +80,8 @@ def sequence_model() -> NoiseModel:
 def test_a_proof_that_is_late_is_left_to_the_fast_evaluators() -> None:
     """Was: however long it took."""
     model = sequence_model()
-    x = calibrated(model, model.first_guess())
     asked = request(2, math.inf, releases=3)
+    x = calibrated(model, model.first_guess(), asked)
     file = proposed_file(model, x, asked)
     for late, tier, method in (
         (False, "auto", BALL),

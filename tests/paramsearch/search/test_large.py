@@ -112,7 +112,7 @@ def test_pairs_that_were_not_watched_are_found() -> None:
     model = NoiseModel(accounting.greedy(8, [5]), target(8))
     solution = optimize_noise(model, model.first_guess())
     only = model.watching(np.array([[4, 3]]))
-    harmless = WorstPairs(only, np.array([0]))
+    harmless = WorstPairs(only, np.array([0]), Request(n=1000, eps=1.0, delta=1e-6, max_value=8))
     x = harmless.calibrated(solution.x)
     assert Protocol(model.configuration(x)).delta(1.0).enclosure.lower > 1e-6
     more = harmless.with_missed(x)
@@ -164,7 +164,9 @@ def test_what_estimates_missed_is_found_before_the_proof() -> None:
     model = NoiseModel(accounting.greedy(8, [5]), target(8))
     x = optimize_noise(model, model.first_guess()).x
     harmless = int(np.argmin(model.excess(x)))
-    first = WorstPairs(model, np.array([harmless]))
+    first = WorstPairs(
+        model, np.array([harmless]), Request(n=1000, eps=1.0, delta=1e-6, max_value=8)
+    )
     worst, x = first.checked(first.calibrated(x), lambda text: None)
     assert len(worst.pairs) > 1
     assert Protocol(model.configuration(x)).delta(1.0, gap=1e-4).enclosure.upper <= 1e-6

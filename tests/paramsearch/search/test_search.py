@@ -15,8 +15,9 @@ import accounting
 from accounting import Family, InvalidParameter, Protocol
 from accounting.model.costs import central_by_fraction, central_by_rmse, largest_central
 from accounting.model.problem import Problem
-from paramsearch.generation.finish import calibrated, finish, pair_bounds
+from paramsearch.generation.finish import calibrated, finish
 from paramsearch.generation.optimality import prove_local_optimality
+from paramsearch.generation.pair_bounds import pair_bounds
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families import hub_families as hubs
@@ -212,7 +213,8 @@ def test_too_little_noise_is_repaired() -> None:
 
 def test_a_move_counts_only_with_proof() -> None:
     model = NoiseModel(accounting.ones(2), target(2))
-    x = calibrated(model, optimize_noise(model, model.first_guess(), tolerance=1e-6).x)
+    x = optimize_noise(model, model.first_guess(), tolerance=1e-6).x
+    x = calibrated(model, x, request(2))
     found = prove_local_optimality(model, x, request(2))
     assert found is not None
     assert found.proven == found.listed == 4
