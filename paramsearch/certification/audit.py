@@ -38,6 +38,7 @@ from paramsearch.parameters.documents import Document, RejectedFile, checked
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.problem_section import ProblemSection
+from paramsearch.parameters.real_range import stated_range
 from paramsearch.parameters.sections import Certificate
 from paramsearch.parameters.words import claim_in_words
 
@@ -83,6 +84,8 @@ class Audit(Summarized):
         weak_noise: After a violation, an estimate of the noise that is missing.
         noise_verdict: For a file that is rejected, the verdict on the claim that its noise alone
             would get; ``proof`` is about that noise.
+        rounded: Whether the file is for real values, which every release rounds afresh to the
+            integers that the claim is about.
     """
 
     verdict: Verdict
@@ -98,6 +101,7 @@ class Audit(Summarized):
     limit: Enclosure | None = None
     weak_noise: WeakNoise | None = None
     noise_verdict: Verdict | None = None
+    rounded: bool = False
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason}"
@@ -105,7 +109,10 @@ class Audit(Summarized):
     def summary(self) -> tuple[str, str]:
         """The verdict, and what it is about."""
         claimed = claim_in_words(
-            self.claim, proved_for=self.proved_for, dimension=self.mechanism.dimension
+            self.claim,
+            proved_for=self.proved_for,
+            dimension=self.mechanism.dimension,
+            rounded=self.rounded,
         )
         found = "no proof" if self.proof is None else f"delta in {self.proof.enclosure}"
         return str(self), f"{claimed}; {found}"
@@ -199,6 +206,7 @@ def audit(
     def ended(verdict: Verdict, reason: str, **more: Any) -> Audit:
         if rejected is not None:
             more["noise_verdict"], verdict, reason = verdict, "rejected", rejected
+        more["rounded"] = isinstance(trusted, ParameterFile) and stated_range(trusted) is not None
         return Audit(verdict, reason, claim, mechanism, proved_for, **more)
 
     try:

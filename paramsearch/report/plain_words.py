@@ -144,6 +144,12 @@ def _found(audit: Audit) -> Html | str:
     )
     if claim.same_change:
         what = "one person’s value, by the same change in every release,"
+        if audit.rounded:
+            what = (
+                "the whole number that one person’s value is rounded to, by the same change in "
+                "every release (the value itself is not covered, since every release rounds it "
+                "afresh),"
+            )
     changed = f"Replace {what} by any other"
     if claim.adjacency == ZERO_OUT:
         changed = f"Remove {what} from the sum, or put it in where there was none"

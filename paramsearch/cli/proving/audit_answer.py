@@ -128,6 +128,7 @@ class Answer:
             "dimension": found.mechanism.dimension,
             "releases": found.claim.releases,
             "same_change": found.claim.same_change,
+            "rounded": found.rounded,
             "honest": found.claim.honest,
             "proof": dict(proof.covered) if proof else {},
             "precision": proof.precision if proof else None,
@@ -169,7 +170,15 @@ class Answer:
         found = self.found
         yield "verdict", found.verdict, _STYLE[found.verdict]
         dimension = found.mechanism.dimension
-        yield "claim", claim_in_words(found.claim, proved_for=found.proved_for, dimension=dimension)
+        yield (
+            "claim",
+            claim_in_words(
+                found.claim,
+                proved_for=found.proved_for,
+                dimension=dimension,
+                rounded=found.rounded,
+            ),
+        )
         if found.verdict == "rejected":
             yield "because", found.reason
         if found.noise_verdict is not None:
