@@ -21,7 +21,7 @@ const MOST_MESSAGES = 2 ** 24; // of one user, or of one noise event
 const MOST_BITS = 2 ** 16; // working precision of a probability
 const LONGEST_EXACT = 2 ** 14; // bits of a denominator of an exact power of p
 const LARGEST_FILE = 2 ** 26; // bytes
-const CLOSE = 1e-12; // relative difference up to which derived numbers agree
+const CLOSE = 1e-12; // relative distance of derived numbers
 const [MAX_31, MAX_53] = [2n ** 31n - 1n, 2n ** 53n - 1n];
 const sum = (numbers) => numbers.reduce((total, x) => total + x, 0);
 
@@ -240,8 +240,8 @@ function scaled(a, b) {
   return [Number(shift >= 0n ? (a << shift) / b : a / (b << -shift)) * 2 ** -64, exponent];
 }
 const double = (a, b) => {
-  const [mantissa, exponent] = scaled(a, b);
-  return mantissa * 2 ** exponent;
+  const [mantissa, exponent] = scaled(a, b), half = exponent >> 1; // no overflow
+  return mantissa * 2 ** half * 2 ** (exponent - half);
 };
 /** -log(a / b) for 0 < a < b. */
 function minusLog(a, b) {
@@ -250,7 +250,7 @@ function minusLog(a, b) {
   return -(Math.log(mantissa) + exponent * Math.LN2);
 }
 
-/** Refuses a file whose other numbers are not what its rationals give. */
+/** Refuses a file whose numbers are not what its rationals give. */
 function consistent({ problem, central, atoms, alphabet, cost, error }) {
   const { n, eps, delta, releases, max_value: top, dimension = 1, adjacency } = problem;
   const same = (section, expected) => {
@@ -372,7 +372,7 @@ export class SystemBits {
 
 // ---- Events with an exact probability
 
-/** A probability x strictly between 0 and 1; bounds(k) are floor(x 2^k) and ceil(x 2^k). */
+/** A probability 0 < x < 1; bounds(k) are floor(x 2^k) and ceil(x 2^k). */
 class Chance {
   constructor(bounds) {
     this.bounds = bounds;
@@ -470,7 +470,7 @@ class Powers {
     this.exact = size(b) * 2 ** this.last <= LONGEST_EXACT;
     this.tables = new Map();
   }
-  /** Bounds [low, high] of the powers and of the blocks' weights, in units of 1 / one. */
+  /** Bounds [low, high] of powers and weights of blocks, in units of 1 / one. */
   table(working) {
     if (this.tables.has(working)) return this.tables.get(working);
     const { a, b, last, exact } = this, bits = BigInt(working), top = 2n ** BigInt(last);
@@ -489,7 +489,7 @@ class Powers {
     this.tables.set(working, { one, powers, weights });
     return this.tables.get(working);
   }
-  /** A probability by its bounds, two fractions, which are computed from a table. */
+  /** A probability by its bounds, two fractions, computed from a table. */
   chance(bounds) {
     return this.exact
       ? fraction(...bounds(this.table(0))[0])
