@@ -45,16 +45,23 @@ MOST_SAME_RELEASES = 1_000_000
 
 
 def error_ratio(value: float) -> float:
-    """An error in units of that of the central mechanism.
+    """An error in units of the error of the central mechanism, which is discrete Laplace noise
+    with all of eps, or Laplace noise for real values.
+
+    Other central mechanisms may have less error, but the protocol's own central noise is discrete
+    Laplace with a part of eps, since the atoms need the rest.  For real values, with max_value = K
+    and x = eps / 2K, discrete noise has a variance smaller by (1/x^2 - 1/sinh(x)^2) / 2K^2, less
+    than 1 / 6K^2, and rounding a single value may add 1 / 4K^2.
 
     Raises:
-        InvalidParameter: If it is not larger than 1: the atoms need a part of eps.
+        InvalidParameter: If it is not larger than 1.
     """
     ratio = real("max_error_ratio", value)
     if not 1 < ratio < math.inf:
         raise InvalidParameter(
-            f"max_error_ratio = {ratio:g} must be larger than 1: no noise is smaller than that of "
-            "the central mechanism"
+            f"max_error_ratio = {ratio:g} must be a number larger than 1: 1 is the error of "
+            "(discrete) Laplace noise with all of eps, the protocol has such noise with a part of "
+            "eps, and the atoms need the rest; ask for 1.1, say"
         )
     return ratio
 

@@ -69,6 +69,11 @@ def ball(value: Fraction | float) -> arb:
     return arb(fmpq(exact.numerator, exact.denominator))
 
 
+def log_of_rest(p: Fraction) -> arb:
+    """log(1 - p) for 0 < p < 1, to the working precision also where p is next to 0 or to 1."""
+    return (-ball(p)).log1p() if 2 * p < 1 else ball(1 - p).log()
+
+
 def above(value: arb) -> float:
     """A double at or above every number of the ball."""
     top = value.upper()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray, distinct
+from accounting.base.errors import required
 from accounting.base.threads import in_chunks
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
 
@@ -64,15 +65,15 @@ class PairGroup:
     @staticmethod
     def of(view_pairs: ViewPairs, pairs: IntArray, slack: FloatArray) -> PairGroup:
         """The group of these pairs, of which each has its ``slack``."""
-        assert view_pairs.central is not None
+        whole = required(view_pairs.central, "the central factors")
         start, ids = view_pairs.factors_of(pairs)
         used, factor = distinct(ids)
         n = int(np.searchsorted(used, len(view_pairs.plain)))
-        mix = view_pairs.central.mix[used[n:] - len(view_pairs.plain)]
+        mix = whole.mix[used[n:] - len(view_pairs.plain)]
         order = np.lexsort(mix.T)
         rank = np.arange(len(used))
         rank[n + order] = n + np.arange(len(order))
-        central = replace(view_pairs.central, mix=np.ascontiguousarray(mix[order]))
+        central = replace(whole, mix=np.ascontiguousarray(mix[order]))
         plain = view_pairs.plain[used[:n]]
         return PairGroup(start, rank[factor], plain, central, view_pairs.releases, slack)
 

@@ -164,9 +164,9 @@ def central_by_rmse(max_rmse: float, max_value: int, largest: float, honest: flo
     if central >= _LARGEST_SHARE * largest:
         least, allowed = _errors_in_reach(max_value, largest, honest)
         raise InvalidParameter(
-            f"max_rmse = {max_rmse:g} is out of reach: the central mechanism alone has an RMSE of "
-            f"{least:.6g} at this eps, and the atoms need a part of eps; allow at least "
-            f"{allowed:.4g}, or raise eps"
+            f"max_rmse = {max_rmse:g} is out of reach: the protocol's central noise is discrete "
+            f"Laplace, whose RMSE would be {least:.6g} with all of eps, and the atoms need a part "
+            f"of it; allow at least {allowed:.4g}, or raise eps"
         )
     return central
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from accounting.base.balls import ball, precision
+from accounting.base.balls import ball, log_of_rest, precision
 from accounting.base.errors import InvalidParameter, TooLarge
 from accounting.model.change import Adjacency, EveryChange, every_change, touched_coordinates
 from accounting.model.proof_types import MOST_PARTS
@@ -55,14 +55,14 @@ class ExactNoise:
     def shape(self) -> arb:
         """The parameter r, as a ball."""
         if self.rate is not None:
-            return -ball(self.rate) / (1 - ball(self.p)).log()
+            return -ball(self.rate) / log_of_rest(self.p)
         return ball(self._own_r)
 
     def event_rate(self) -> arb:
         """Expected number of events, -r log(1 - p)."""
         if self.rate is not None:
             return ball(self.rate)
-        return -self.shape() * (1 - ball(self.p)).log()
+        return -self.shape() * log_of_rest(self.p)
 
     def with_rate(self, rate: Fraction) -> ExactNoise:
         """The law with the same p and this event rate."""
@@ -70,7 +70,7 @@ class ExactNoise:
 
     def mean(self) -> arb:
         """Expected number of copies."""
-        return self.shape() * ball(self.p) / (1 - ball(self.p))
+        return self.shape() * ball(self.p / (1 - self.p))
 
     @property
     def kind(self) -> Hashable:
@@ -196,13 +196,19 @@ class ExactCentral:
             raise InvalidParameter("ExactCentral has neither p nor a step: give one")
         return ball(self.step)
 
+    def _log_of_rest(self) -> arb:
+        """log(1 - q)."""
+        if self.p is not None:
+            return log_of_rest(self.p)
+        return (1 - (-self.loss()).exp()).log()
+
     def share(self) -> arb:
         """The parameter r of the noise that all honest users add together."""
         with precision(_FINE):
             share = ball(self.fraction)
             if self.rate is None:
                 return share
-            return -share * ball(self.rate) / (1 - (-self.loss()).exp()).log()
+            return -share * ball(self.rate) / self._log_of_rest()
 
     def event_rate(self) -> arb:
         """Expected number of events of each of the two noises."""
@@ -217,7 +223,7 @@ class ExactCentral:
         the difference of their rates.
         """
         with precision(_FINE):
-            return 2 * abs(self.share() - 1) * -(1 - (-self.loss()).exp()).log()
+            return 2 * abs(self.share() - 1) * -self._log_of_rest()
 
     def whole(self) -> bool:
         """Whether the share is 1 up to rounding, so that the deviation covers the difference."""

@@ -38,6 +38,7 @@ from paramsearch.parameters.claim import Claim, decision
 from paramsearch.parameters.documents import Document, RejectedFile, checked, mechanism_of
 from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.real_range import stated_range
 from paramsearch.parameters.words import claim_in_words
 
 Verdict = Literal["certified", "violated", "undecided", "misstated", "rejected"]
@@ -81,6 +82,8 @@ class Audit(Summarized):
         noise_verdict: For a file that is misstated or rejected, the verdict on the claim that its
             noise alone would get; ``proof`` is about that noise.
         lost: What holds if users with noise are lost; None if that was not asked.
+        rounded: Whether the file is for real values, which every release rounds afresh to the
+            integers that the claim is about.
     """
 
     verdict: Verdict
@@ -97,6 +100,7 @@ class Audit(Summarized):
     weak_noise: WeakNoise | None = None
     noise_verdict: Verdict | None = None
     lost: LostNoise | None = None
+    rounded: bool = False
 
     @property
     def claim_verdict(self) -> Verdict:
@@ -115,7 +119,10 @@ class Audit(Summarized):
     def summary(self) -> tuple[str, str]:
         """The verdict, and what it is about."""
         claimed = claim_in_words(
-            self.claim, proved_for=self.proved_for, dimension=self.mechanism.dimension
+            self.claim,
+            proved_for=self.proved_for,
+            dimension=self.mechanism.dimension,
+            rounded=self.rounded,
         )
         found = "no proof" if self.proof is None else f"delta in {self.proof.enclosure}"
         return str(self), f"{claimed}; {found}"
@@ -218,6 +225,7 @@ def audit(
             more["noise_verdict"], verdict, reason = verdict, "rejected", rejected
         elif wrong is not None and verdict != "violated":
             more["noise_verdict"], verdict, reason = verdict, "misstated", wrong
+        more["rounded"] = isinstance(trusted, ParameterFile) and stated_range(trusted) is not None
         return Audit(verdict, reason, claim, mechanism, proved_for, **more)
 
     wrong: str | None = None

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from accounting.base.balls import ball, precision
 from accounting.base.enclosure import exactly
-from accounting.base.errors import TooLarge, Undecided, Violated
+from accounting.base.errors import InvalidParameter, TooLarge, Undecided, Violated
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import gap_width, one_of
 from accounting.model.mechanism import Mechanism
@@ -22,6 +22,7 @@ from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.claim import Claim, decision
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.real_range import ROUNDED_AFRESH, stated_range
 from paramsearch.parameters.sections import Certificate, RepeatedChange, SequenceCertificate
 
 _BITS = 192
@@ -54,12 +55,19 @@ def certify(
         The file with a certificate.
 
     Raises:
+        InvalidParameter: If the file is for real values and claims no more than the same change in
+            every release.
         TooLarge: If clients would refuse the file, because an event may have too many messages.
         Violated: If the claim is disproved.
         Undecided: If the bounds contain the claimed delta, or time ran out before there were any.
     """
     one_of("tier", tier, get_args(Tier))  # certificates have no name for what others prove
     claim, gap, mechanism = Claim.of(file), gap_width(gap), claimed_mechanism(file)
+    if claim.same_change and stated_range(file) is not None:
+        raise InvalidParameter(
+            f"{ROUNDED_AFRESH}: paramsearch generate-real --releases {claim.releases} makes a file "
+            "that covers it"
+        )
     check_event_sizes(file)
     try:
         proof = prove(

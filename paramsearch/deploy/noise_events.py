@@ -18,9 +18,10 @@ that of 1 + NB(1, p) with weights 1 / k, which decrease in k, so its tails are s
 All users together have rate times dimension events of a term on average, so by Markov's inequality
 the probability that any user meets an oversized one is at most the sum over the terms of
 dimension times rate times tail.  ``check_event_sizes`` bounds it by 2^-128 delta / (releases
-e^(eps + 1)).  Where the refusal has probability q in each release, delta grows by at most
-releases (1 + e^eps) q, hence by less than 2^-128 times delta.  The bound is computed in doubles,
-whose rounding changes it by less than a factor of 2.
+e^(eps + 1)), and refuses every term to which the lemma does not apply: its events are then so large
+on average, whatever their rate.  Where the refusal has probability q in each release, delta grows
+by at most releases (1 + e^eps) q, hence by less than 2^-128 times delta.  The bound is computed in
+doubles, whose rounding changes it by less than a factor of 2.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ class NoiseTerm:
     def one_minus_p(self) -> float:
         return float(1 - self.p)
 
+    def mostly_above(self, copies: int) -> bool:
+        """Whether the mean m p / (1 - p) of NB(m, p) is at least this many copies, so that the
+        lemma does not bound the probability of more; m = 1 for a logarithmic number."""
+        return copies * (1 - self.p) <= (self.m or 1) * self.p
+
     @property
     def variance(self) -> float:
         """The variance of the number of copies."""
@@ -85,13 +91,15 @@ def check_event_sizes(file: ParameterFile) -> None:
     """Refuse a file with noise whose events may be too large for a client.
 
     Raises:
-        TooLarge: If the probability of such an event is not negligible beside delta.
+        TooLarge: If such an event is no exception, c (1 - p) <= m p, or its probability is not
+            negligible beside delta.
     """
     problem, terms = file.problem, noise_terms(file)
     allowed = _NEGLIGIBLE + math.log(problem.delta) - math.log(problem.releases) - problem.eps - 1
     for term in terms:
+        copies = MOST_MESSAGES // len(term.atom)
         events = log_of(term.rate * file.dimension * len(terms))
-        if events + log_tail(term, MOST_MESSAGES // len(term.atom)) > allowed:
+        if term.mostly_above(copies) or events + log_tail(term, copies) > allowed:
             raise TooLarge(
                 f"1 - p = {float(1 - term.p):.3g} of the noise on {list(term.atom)!s:.60} is too "
                 "small: one event may have more than 2^24 messages, which clients "
@@ -101,9 +109,9 @@ def check_event_sizes(file: ParameterFile) -> None:
 
 def log_tail(term: NoiseTerm, copies: int) -> float:
     """The logarithm of a bound on the probability that one event has more copies than this."""
-    p, m, c = term.p, term.m or 1, copies
-    if c * (1 - p) <= m * p:
+    if term.mostly_above(copies):
         return 0.0
+    p, m, c = term.p, term.m or 1, copies
     return c * (log_of(p) + math.log1p(m / c)) + m * (log_of(1 - p) + math.log1p(c / m))
 
 

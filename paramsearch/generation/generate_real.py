@@ -18,7 +18,7 @@ from paramsearch.generation.generate import Generated, generate
 from paramsearch.generation.real_values import PaperRounding, RealTarget, Rounding
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.parameter_file import ParameterFile
-from paramsearch.parameters.real_range import real_error, stated_range
+from paramsearch.parameters.real_range import ROUNDED_AFRESH, real_error, stated_range
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget
 from paramsearch.search.families.family_draft import FamilyDraft
@@ -47,7 +47,8 @@ class RealRequest:
         low: Lower end of the range of the values.
         high: Upper end of the range of the values.
         releases: Number of releases that the guarantee covers together.
-        same_change: Whether they are covered only for the same change in every one.
+        same_change: Must be False: every release rounds the values afresh, so that the same change
+            of a value is not the same change of the rounded integers.
         honest: Fraction of the users whose noise has to suffice.
         adjacency: Which data sets are neighbors; under zero-out an absent value counts as ``low``.
         noise: The law of the noise on the atoms.
@@ -58,8 +59,8 @@ class RealRequest:
         cold: Whether to ignore the package's own table when choosing a start.
 
     Raises:
-        InvalidParameter: If a number is outside its domain, the error is out of reach, or not
-            exactly one error is given.
+        InvalidParameter: If a number is outside its domain, the error is out of reach, not exactly
+            one error is given, or the same change in every release is asked for.
 
     >>> RealRequest(n=10_000, eps=1.0, delta=1e-6, zeta=0.25).target.coarsest()
     41
@@ -89,6 +90,8 @@ class RealRequest:
     cold: bool = False
 
     def __post_init__(self) -> None:
+        if self.same_change:
+            raise InvalidParameter(ROUNDED_AFRESH)
         self.rounded(LARGEST_VALUE)
         self.target.coarsest()
 
@@ -101,7 +104,6 @@ class RealRequest:
             delta=self.delta,
             max_value=1,
             releases=self.releases,
-            same_change=self.same_change,
             honest=self.honest,
             adjacency=self.adjacency,
         )
@@ -129,7 +131,6 @@ class RealRequest:
             delta=self.delta,
             max_value=max_value,
             releases=self.releases,
-            same_change=self.same_change,
             honest=self.honest,
             adjacency=self.adjacency,
             central_fraction=fraction,

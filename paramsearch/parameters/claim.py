@@ -12,6 +12,7 @@ from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency
 from accounting.model.configuration import Proposal
 from accounting.model.question import Question
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.real_range import refuse_same_change
 
 Decision = Literal["certified", "violated", "undecided"]
 _MOST_RELEASES = (1 << 31) - 1
@@ -102,8 +103,11 @@ class Claim:
             The claim to decide.
 
         Raises:
-            InvalidParameter: If a number is missing or outside its domain.
+            InvalidParameter: If a number is missing or outside its domain, or the same change in
+                every release is asked for of a file for real values.
         """
+        if same_change:
+            refuse_same_change(document)
         stated = document.problem if isinstance(document, ParameterFile) else document
         own_releases = stated.releases if not isinstance(stated, Proposal) else 1
         own_honest = stated.honest if not isinstance(stated, Proposal) else 1.0

@@ -248,7 +248,8 @@ class ParameterFile(Summarized, Part):
         problem = self.problem
         vectors = f", dimension = {self.dimension:,}" if self.dimension > 1 else ""
         several = f", {problem.releases:,} releases" if problem.releases > 1 else ""
-        several += " with the same change in each" if problem.same_change else ""
+        of = " of the rounded integers" if self._rounded else ""
+        several += f" with the same change{of} in each" if problem.same_change else ""
         honest = f", honest = {exactly(problem.honest)}" if problem.honest < 1 else ""
         zero_out = ", zero-out" if problem.adjacency == ZERO_OUT else ""
         state = "not certified" if self.certificate is None else "certified"
@@ -258,14 +259,18 @@ class ParameterFile(Summarized, Part):
             f"{counted(len(self.atoms), 'atom')}, {state}"
         )
 
+    @property
+    def _rounded(self) -> bool:
+        """Whether the file says that its integers are rounded real values."""
+        return {"low", "high"} <= self.provenance.settings.keys()
+
     def summary(self) -> tuple[str, str]:
         """The problem, and the cost, the error and the bounds that the file states."""
         cost, certificate = self.cost, self.certificate
-        rounded = {"low", "high"} <= self.provenance.settings.keys()
         numbers = (
             f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages and "
             f"{cost.bits_per_user:.6g} bits per user; RMSE {self.error.rmse:.6g}"
-            + (" in steps of the rounding" if rounded else "")
+            + (" in steps of the rounding" if self._rounded else "")
         )
         if certificate is not None:
             bounds = Enclosure(certificate.delta_lower, certificate.delta_upper)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from accounting.base.errors import InvalidParameter
+from accounting.model.configuration import Proposal
 from paramsearch.parameters.parameter_file import ParameterFile
+
+ROUNDED_AFRESH = (
+    "same_change (--same-change) does not go with real values: every release rounds them afresh, "
+    "so that the same change of a value is not the same change of the rounded integers in each, "
+    "which is what would be proved; leave it out, which asks for every change"
+)
+"""Why the same change in every release is refused for real values: equal changes compose by
+exact_view.md, Theorem 3, and those of the rounded integers are not equal."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +58,13 @@ def real_error(file: ParameterFile) -> RealError | None:
     step = width / file.problem.max_value
     error = RealError(step * math.sqrt(file.problem.n) / 2, step * file.error.rmse, width)
     return error if math.isfinite(error.total) else None
+
+
+def refuse_same_change(document: ParameterFile | Proposal) -> None:
+    """Refuse the same change in every release for a document that is for real values.
+
+    Raises:
+        InvalidParameter: If it is.
+    """
+    if isinstance(document, ParameterFile) and stated_range(document) is not None:
+        raise InvalidParameter(ROUNDED_AFRESH)

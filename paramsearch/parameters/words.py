@@ -21,10 +21,23 @@ if TYPE_CHECKING:
 
 _MOST_VALUES = 8
 """Largest number of distinct values shown of an atom."""
+_NOT_OF_VALUES = "; the value itself is not covered, since every release rounds it afresh"
+"""What is said of several releases of real values that are covered for equal integers only."""
 
 
-def changes_in_words(releases: int, *, same_change: bool, adjacency: Adjacency) -> str:
+def changes_in_words(
+    releases: int, *, same_change: bool, adjacency: Adjacency, rounded: bool = False
+) -> str:
     """For which changes of one user's input, in one release or several, a guarantee holds.
+
+    Args:
+        releases: Number of releases.
+        same_change: Whether only the same change in every one is covered.
+        adjacency: Which data sets are neighbors.
+        rounded: Whether the inputs are real values, which every release rounds afresh.
+
+    Returns:
+        The words.
 
     >>> changes_in_words(1, same_change=False, adjacency="substitution")
     'one changed input'
@@ -34,21 +47,28 @@ def changes_in_words(releases: int, *, same_change: bool, adjacency: Adjacency) 
     if adjacency == SUBSTITUTION:
         if releases == 1:
             return "one changed input"
-        return _releases_in_words(releases, same_change=same_change)
+        return _releases_in_words(releases, same_change=same_change, rounded=rounded)
     if releases == 1:
         return "one user's input present or absent (zero-out)"
     if same_change:
-        return (
+        words = (
             f"{releases:,} releases together, one user's input present or absent (zero-out), only "
-            "if it is the same in every one"
         )
+        if rounded:
+            return f"{words}if it is rounded to the same integer in every one{_NOT_OF_VALUES}"
+        return f"{words}if it is the same in every one"
     return (
         f"{releases:,} releases together, all inputs of one user present or absent (zero-out), "
         "however they change from release to release"
     )
 
 
-def _releases_in_words(releases: int, *, same_change: bool) -> str:
+def _releases_in_words(releases: int, *, same_change: bool, rounded: bool) -> str:
+    if same_change and rounded:
+        return (
+            f"{releases:,} releases together, only if the same change is made in every one to the "
+            f"integer that the user's value is rounded to{_NOT_OF_VALUES}"
+        )
     if same_change:
         return (
             f"{releases:,} releases together, only if the user makes the same change in every one"
@@ -56,10 +76,16 @@ def _releases_in_words(releases: int, *, same_change: bool) -> str:
     return f"{releases:,} releases together, however the user's inputs change in each"
 
 
-def claim_in_words(claim: Claim, *, proved_for: Fraction, dimension: int) -> str:
-    """What is claimed, where ``proved_for`` is the exact fraction that ``honest`` stands for."""
+def claim_in_words(
+    claim: Claim, *, proved_for: Fraction, dimension: int, rounded: bool = False
+) -> str:
+    """What is claimed, where ``proved_for`` is the exact fraction that ``honest`` stands for, and
+    ``rounded`` says whether it is about real values."""
     covered = changes_in_words(
-        claim.releases, same_change=claim.same_change, adjacency=claim.adjacency
+        claim.releases,
+        same_change=claim.same_change,
+        adjacency=claim.adjacency,
+        rounded=rounded,
     )
     text = f"({exactly(claim.eps)}, {claim.delta!r}) for {covered}"
     if dimension > 1:
@@ -73,8 +99,12 @@ def claim_in_words(claim: Claim, *, proved_for: Fraction, dimension: int) -> str
 
 def file_claim_in_words(file: ParameterFile) -> str:
     """What a file claims, in words."""
-    proved_for = claimed_fraction(file)
-    return claim_in_words(Claim.of(file), proved_for=proved_for, dimension=file.dimension)
+    return claim_in_words(
+        Claim.of(file),
+        proved_for=claimed_fraction(file),
+        dimension=file.dimension,
+        rounded=stated_range(file) is not None,
+    )
 
 
 def values_of(file: ParameterFile) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from accounting.base.enclosure import counted
+from accounting.base.errors import required
 from accounting.model.change import ZERO_OUT
 from paramsearch.certification.audit import Audit
 from paramsearch.parameters.honest_fraction import in_words
@@ -153,6 +154,12 @@ def _found(audit: Audit) -> Html | str:
     )
     if claim.same_change:
         what = "one person’s value, by the same change in every release,"
+        if audit.rounded:
+            what = (
+                "the whole number that one person’s value is rounded to, by the same change in "
+                "every release (the value itself is not covered, since every release rounds it "
+                "afresh),"
+            )
     upper = required(proof, "the proof of a claim").enclosure.upper
     if audit.lost is not None:
         upper = audit.lost.delta_upper

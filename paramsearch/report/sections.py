@@ -260,6 +260,7 @@ def problem_section(audit: Audit, document: Document) -> Html:
                 audit.claim.releases,
                 same_change=audit.claim.same_change,
                 adjacency=audit.claim.adjacency,
+                rounded=audit.rounded,
             )
             if audit.claim.releases > 1
             else "1",

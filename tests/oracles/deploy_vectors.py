@@ -264,6 +264,12 @@ def refusals() -> list[dict[str, Any]]:
         "r of bursts": (bursts("atoms", 0, "r", to=2.0), "r"),
         "events that are too large": (large(r=1.0, p=1 - 2.0**-20), "2^24"),
         "bursts that are too large": (large(law="burst", rate=1.0, p=1 - 2.0**-16, m=64), "2^24"),
+        "rare events that are too large": (large(r=1e-60, p=1 - 2.0**-40), "2^24"),
+        "rare events at the limit": (large(r=1e-60, p=2.0**23 / (2**23 + 1)), "2^24"),
+        "rare bursts that are too large": (
+            large(law="burst", rate=1e-60, p=1 - 2.0**-18, m=64),
+            "2^24",
+        ),
     }
     return [
         {"name": name, "content": content, "about": about}

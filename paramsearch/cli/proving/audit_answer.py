@@ -160,6 +160,7 @@ class Answer:
             "dimension": found.mechanism.dimension,
             "releases": found.claim.releases,
             "same_change": found.claim.same_change,
+            "rounded": found.rounded,
             "honest": found.claim.honest,
             "lost": _lost(found.lost) if found.lost else None,
             "proof": dict(proof.covered) if proof else {},
@@ -211,7 +212,15 @@ class Answer:
         found = self.found
         yield "verdict", found.verdict, _STYLE[found.verdict]
         dimension = found.mechanism.dimension
-        yield "claim", claim_in_words(found.claim, proved_for=found.proved_for, dimension=dimension)
+        yield (
+            "claim",
+            claim_in_words(
+                found.claim,
+                proved_for=found.proved_for,
+                dimension=dimension,
+                rounded=found.rounded,
+            ),
+        )
         for one in self.differing:
             yield "required", str(one).removeprefix("required "), "bold red"
         if self.required is not None and not self.differing:

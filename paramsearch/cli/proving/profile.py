@@ -53,6 +53,8 @@ class _Asked:
     noise_messages: float
     symbols: int
     gap: float
+    rounded: bool
+    """Whether the file is for real values, which are rounded to the integers that are covered."""
 
     def verdict(self, found: Delta) -> Verdict | None:
         """On the claim; None if there is none, or if only a single pair was asked about, which may
@@ -217,7 +219,11 @@ def _asked(
     from accounting.proof.profile import Profile
     from paramsearch.parameters.documents import mechanism_of
     from paramsearch.parameters.honest_fraction import as_written, claimed_fraction
+    from paramsearch.parameters.real_range import refuse_same_change, stated_range
 
+    if same_change:
+        refuse_same_change(document)
+    rounded = False
     if isinstance(document, Proposal):
         with blaming(source):
             config = document.configuration()  # refuses values that no noise hides
@@ -226,6 +232,7 @@ def _asked(
         proved_for = as_written(share("honest", fraction))
     else:
         noise_messages, values = document.cost.noise_messages, len(document.alphabet)
+        rounded = stated_range(document) is not None
         stated = document.problem
         if releases is None:
             same_change = same_change or stated.same_change
@@ -247,6 +254,7 @@ def _asked(
         noise_messages=noise_messages,
         symbols=document.dimension * values,
         gap=gap,
+        rounded=rounded,
     )
     if pair is not None and asked.profile.any_sequence:
         raise InvalidParameter(
@@ -299,6 +307,7 @@ def _answer(
         "dimension": profile.mechanism.dimension,
         "releases": profile.releases,
         "same_change": profile.releases > 1 and profile.same_change,
+        "rounded": asked.rounded,
         "honest": asked.honest,
         "noise_messages": asked.noise_messages,
     }
@@ -331,7 +340,10 @@ def _facts(
             kind = "changes between none and a value in"
         yield "pairs", f"all {len(found.changes):,} {kind} 0..{mechanism.max_value}"
     words = changes_in_words(
-        releases, same_change=asked.profile.same_change, adjacency=asked.profile.adjacency
+        releases,
+        same_change=asked.profile.same_change,
+        adjacency=asked.profile.adjacency,
+        rounded=asked.rounded,
     )
     if releases > 1:
         yield "releases", words

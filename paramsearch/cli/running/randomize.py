@@ -10,7 +10,7 @@ import typer
 
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
-from paramsearch.cli.output import print_json, write
+from paramsearch.cli.output import note, print_json, write
 from paramsearch.cli.running.real_range import real_range
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ def randomize(
         if coordinates:
             raise InvalidParameter("--coordinate is for vectors, --low and --high for real values")
         reals = RandomizedReals(randomizer, low, high, clip)
+        if parameters.problem.same_change:
+            note(
+                "warning: the file covers several releases only if the same integer changes in the "
+                "same way in every one; real values are rounded afresh in each and not covered"
+            )
         sent = [reals(_number(text)) for text in values]
     else:
         sent = _randomized(randomizer, values, coordinates)

@@ -39,7 +39,7 @@ def generate_real(
     high: Annotated[float, typer.Option(help="Upper end of the range of the values.")] = 1.0,
     noise: options.Noise = "negative-binomial",
     releases: options.Releases = 1,
-    same_change: options.SameChange = False,
+    same_change: Annotated[bool, typer.Option("--same-change", hidden=True)] = False,  # refused
     honest: options.Honest = 1.0,
     adjacency: options.Adjacency = "substitution",
     tries: options.Tries = 40,

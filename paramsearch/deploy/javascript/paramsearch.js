@@ -19,9 +19,9 @@ const must = (holds, message) => holds || refuse(message);
 
 const MOST_MESSAGES = 2 ** 24; // of one user, or of one noise event
 const MOST_BITS = 2 ** 16; // working precision of a probability
-const LONGEST_EXACT = 2 ** 14; // bits of a denominator up to which powers of p are fractions
+const LONGEST_EXACT = 2 ** 14; // bits of a denominator of an exact power of p
 const LARGEST_FILE = 2 ** 26; // bytes
-const CLOSE = 1e-12; // relative difference up to which two derived numbers are the same
+const CLOSE = 1e-12; // relative distance of derived numbers
 const [MAX_31, MAX_53] = [2n ** 31n - 1n, 2n ** 53n - 1n];
 const sum = (numbers) => numbers.reduce((total, x) => total + x, 0);
 
@@ -74,7 +74,7 @@ function canonical(value) {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join()}}`;
 }
 
-// ---- What a file may contain: a check takes a parsed value and its place, and returns the value
+// ---- What a file may contain: checks take a parsed value and its place, and return the value
 
 const wrong = (value, at, words) => {
   const shown = typeof value === "string" ? JSON.stringify(value) : value;
@@ -240,8 +240,8 @@ function scaled(a, b) {
   return [Number(shift >= 0n ? (a << shift) / b : a / (b << -shift)) * 2 ** -64, exponent];
 }
 const double = (a, b) => {
-  const [mantissa, exponent] = scaled(a, b);
-  return mantissa * 2 ** exponent;
+  const [mantissa, exponent] = scaled(a, b), half = exponent >> 1; // no overflow
+  return mantissa * 2 ** half * 2 ** (exponent - half);
 };
 /** -log(a / b) for 0 < a < b. */
 function minusLog(a, b) {
@@ -250,7 +250,7 @@ function minusLog(a, b) {
   return -(Math.log(mantissa) + exponent * Math.LN2);
 }
 
-/** Refuses a file whose other numbers are not what its rationals give. */
+/** Refuses a file whose numbers are not what its rationals give. */
 function consistent({ problem, central, atoms, alphabet, cost, error }) {
   const { n, eps, delta, releases, max_value: top, dimension = 1, adjacency } = problem;
   const same = (section, expected) => {
@@ -260,16 +260,17 @@ function consistent({ problem, central, atoms, alphabet, cost, error }) {
       must(close && wanted < Infinity, cause);
     }
   };
-  // huge events are refused: that must be too rare to matter, see SPECIFICATION.md
+  // huge events are refused, so they must be rare: SPECIFICATION.md
   const rare = Math.log(delta) - Math.log(releases) - eps - 1 - 128 * Math.LN2;
   for (const entry of [central, ...atoms]) {
-    const [a, b] = parts(entry.p), rate = double(...parts(entry.rate)), odds = double(a, b - a);
-    const { atom = [1], m = 1 } = entry, rest = minusLog(b - a, b), r = rate / rest;
-    same(entry, entry.m ? { mean: rate * (1 + m * odds) } : { r, mean: r * odds });
+    const [a, b] = parts(entry.p), [x, y] = parts(entry.rate), rate = double(x, y);
+    const { atom = [1], m = 1 } = entry, odds = double(a, b - a), rest = minusLog(b - a, b);
+    const tiny = a << 64n < b, r = tiny ? double(x * b, y * a) : rate / rest; // rest = p if tiny
+    same(entry, entry.m ? { mean: rate * (1 + m * odds) } : { r, mean: tiny ? rate : r * odds });
     const c = Math.floor(MOST_MESSAGES / atom.length), events = rate * dimension * (atoms.length + 2);
     const tail = c * (Math.log1p(m / c) - minusLog(a, b)) + m * (Math.log1p(c / m) - rest);
-    const fits = m * odds < c && Math.log(events) + tail <= rare;
-    must(fits, `p of [${atom.slice(0, 9)}] is too close to 1: events may have more than 2^24 messages`);
+    const fits = BigInt(c) * (b - a) > BigInt(m) * a && Math.log(events) + tail <= rare;
+    must(fits, `p of [${atom.slice(0, 9)}] is too large: events may have more than 2^24 messages`);
   }
   const [a, b] = parts(central.p);
   same(central, { eps_central: minusLog(a, b) * top });
@@ -348,7 +349,7 @@ export class SystemBits {
   #view = new DataView(this.#bytes.buffer);
   #at = 8 * 4096; // in bits
 
-  /** The next 32 bits as a number; they are not used up. */
+  /** The next 32 bits as a number, not used up. */
   peek() {
     if (this.#at > 8 * 4096 - 40) this.#refill();
     const byte = this.#at >>> 3, shift = this.#at & 7;
@@ -371,7 +372,7 @@ export class SystemBits {
 
 // ---- Events with an exact probability
 
-/** A probability x strictly between 0 and 1; bounds(k) are floor(x 2^k) and ceil(x 2^k). */
+/** A probability 0 < x < 1; bounds(k) are floor(x 2^k) and ceil(x 2^k). */
 class Chance {
   constructor(bounds) {
     this.bounds = bounds;
@@ -391,7 +392,7 @@ const fraction = (a, b) =>
     return [low, low * b === top ? low : low + 1n];
   });
 
-/** Of an enclosure: two fractions, below and above, that depend on the working precision. */
+/** Of two fractions, below and above, that depend on the working precision. */
 const enclosed = (enclose) =>
   new Chance((bits) => {
     for (let working = bits + 64; working <= MOST_BITS; working *= 2) {
@@ -429,7 +430,7 @@ function uniform(source, count) {
 
 // ---- Samplers
 
-/** The Poisson law of rate a / b, as a sum of pieces of rate at most 1, each drawn by its hazards. */
+/** Poisson of rate a / b, as a sum of pieces of rate at most 1, each drawn by its hazards. */
 class Poisson {
   constructor(a, b) {
     this.pieces = Number((a + b - 1n) / b);
@@ -443,7 +444,7 @@ class Poisson {
       for (let k = 0; happens(source, this.hazards[k] ?? this.hazard(k)); k++) total++;
     return total;
   }
-  /** P(N > k | N >= k) = 1 - 1 / S with S = 1 + rate / (k+1) + rate^2 / ((k+1) (k+2)) + ... */
+  /** P(N > k | N >= k) = 1 - 1/S with S = 1 + rate/(k+1) + rate^2/((k+1)(k+2)) + ... */
   hazard(k) {
     return (this.hazards[k] = enclosed((working) => {
       const one = 1n << BigInt(working);
@@ -469,7 +470,7 @@ class Powers {
     this.exact = size(b) * 2 ** this.last <= LONGEST_EXACT;
     this.tables = new Map();
   }
-  /** Bounds [low, high] of the powers and of the weights of the blocks, in units of 1 / one. */
+  /** Bounds [low, high] of powers and weights of blocks, in units of 1 / one. */
   table(working) {
     if (this.tables.has(working)) return this.tables.get(working);
     const { a, b, last, exact } = this, bits = BigInt(working), top = 2n ** BigInt(last);
@@ -488,7 +489,7 @@ class Powers {
     this.tables.set(working, { one, powers, weights });
     return this.tables.get(working);
   }
-  /** A probability by its bounds, two fractions, which are computed from a table. */
+  /** A probability by its bounds, two fractions, computed from a table. */
   chance(bounds) {
     return this.exact
       ? fraction(...bounds(this.table(0))[0])
@@ -555,7 +556,7 @@ class Burst {
   }
 }
 
-/** An index with probability proportional to its weight, by bisection of the list. */
+/** An index, with probability proportional to its weight, by bisection. */
 class Choice {
   constructor(weights) {
     this.sums = [0n];
@@ -617,8 +618,8 @@ export class Randomizer {
     this.#index = new Map(file.alphabet.map((value, i) => [value, i]));
   }
 
-  /** The symbols that the user sends, in a random order.  Whatever is no input, a whole number or for
-   * vectors [coordinate, number] or 0, is refused before anything is drawn. */
+  /** The symbols that the user sends, in a random order.  Inputs are whole numbers, for vectors
+   * [coordinate, number] or 0; others are refused before a draw. */
   randomize(value) {
     const [coordinate, number] = this.#checked(value), symbols = [];
     const add = (at, sent) => symbols.push(at * this.file.alphabet.length + this.#index.get(sent));
@@ -677,7 +678,7 @@ export class Randomizer {
       : refuse(`${symbol} is not a symbol`);
   }
 
-  /** Symbols in file.bits bits each, the highest first, padded with zeros at the end. */
+  /** Symbols in file.bits bits each, highest first, padded with zeros at the end. */
   pack(symbols) {
     const { bits } = this.file, packed = new Uint8Array(Math.ceil((symbols.length * bits) / 8));
     symbols.forEach((symbol, i) => {

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import words
-from places import EXAMPLES
+from places import EXAMPLES, ROOT
 
-from accounting import Enclosure, Violated
+from accounting import Enclosure, InvalidParameter, Violated
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.model.configuration import Proposal
 from accounting.model.proof import Proof
@@ -34,6 +34,7 @@ from paramsearch.parameters.words import claim_in_words
 from paramsearch.report import page as report
 from paramsearch.report.html import percent
 from paramsearch.report.sections import AuditedFile, verdict_section
+from paramsearch.request import Request
 
 EXAMPLE = EXAMPLES / "sum_to_2.json"
 SMALL = json.loads(EXAMPLE.read_text())
@@ -307,3 +308,15 @@ def test_what_is_said_of_a_certificate() -> None:
     assert (confirmed, consistent) == (None, None)
     assert line.startswith("not looked at: this is about another claim")
     assert about_certificate(file, budget=1e-9)[2] == "not looked at: nothing was proved"
+
+
+@pytest.mark.parametrize("error", ["max_error_ratio", "max_rmse"])
+def test_an_error_out_of_reach_is_laid_to_the_protocol(error: str) -> None:
+    """Not to the impossibility of less error: other central mechanisms have less."""
+    with pytest.raises(InvalidParameter, match=error) as refused:
+        Request(n=1000, eps=10.0, delta=1e-6, max_value=5, **{error: 0.1})  # type: ignore[arg-type]
+    assert "the protocol" in str(refused.value)
+    assert "discrete" in str(refused.value)
+    assert "no noise is smaller" not in str(refused.value)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "It is not the best noise a trusted server can add" in readme

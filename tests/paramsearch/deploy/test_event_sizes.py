@@ -14,6 +14,7 @@ from places import SHIPPED
 
 from accounting.base.errors import TooLarge
 from accounting.model.configuration import Proposal
+from accounting.model.mechanism import ExactBurst, ExactCentral, ExactNoise
 from paramsearch import certify, load, uncertified
 from paramsearch.deploy import Randomizer
 from paramsearch.deploy.javascript import client_files
@@ -24,7 +25,7 @@ from paramsearch.deploy.noise_events import (
     log_of,
     log_tail,
 )
-from paramsearch.parameters.assembly import reassembled
+from paramsearch.parameters.assembly import assemble, reassembled
 from paramsearch.parameters.parameter_file import ParameterFile, dumps
 
 SMALL = [Fraction(1, 100), Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000)]
@@ -99,6 +100,60 @@ def test_both_clients_draw_the_same_line(tmp_path: Path) -> None:
     found = answer(tmp_path, "loading.js", listed)
     assert found[::2] == [""] * len(edges)
     assert all("2^24 messages" in text for text in found[1::2])
+
+
+def rare(p: Fraction, m: int, rate: Fraction = Fraction(1, 10**60)) -> ParameterFile:
+    """A file with noise that practically never happens on one atom more, m = 0 for logarithmic."""
+    good = file()
+    law = ExactBurst(p=p, rate=rate, m=m) if m else ExactNoise(p=p, rate=rate)
+    central = ExactCentral(p=Fraction(good.central.p), rate=Fraction(good.central.rate))
+    atoms = [*((entry.atom, entry.exact()) for entry in good.atoms), ((-1, 1), law)]
+    return assemble(good.problem, central, atoms, good.provenance, good.certificate)
+
+
+@pytest.mark.parametrize("m", [0, 1, 64])
+def test_rare_events_are_refused_where_most_are_too_large(tmp_path: Path, m: int) -> None:
+    """c (1 - p) <= m p, whatever the rate; the limit p = c / (c + m) is exact, for both clients."""
+    for name, content in client_files().items():
+        (tmp_path / name).write_bytes(content)
+    c = MOST_MESSAGES // 2
+    limit = Fraction(c, c + (m or 1))
+    bad = [rare(p, m) for p in (limit, limit + Fraction(1, 10**40), 1 - Fraction(1, 2**40))]
+    good = [rare(p, m) for p in (limit - Fraction(1, 10**40), limit / 2)]
+    for made in good:
+        Randomizer(made)
+    for made in bad:
+        with pytest.raises(TooLarge, match=r"2\^24 messages"):
+            Randomizer(made)
+        with pytest.raises(TooLarge, match=r"2\^24 messages"):
+            certify(made)
+    found = answer(tmp_path, "loading.js", [{"content": dumps(made)} for made in [*good, *bad]])
+    assert found[:2] == ["", ""]
+    assert all("2^24 messages" in text for text in found[2:])
+
+
+@pytest.mark.parametrize("k", [30, 60, 250, 400])
+def test_the_numbers_of_a_tiny_p_are_those_of_both_clients(tmp_path: Path, k: int) -> None:
+    """Was: r = rate / -log(1 - p) with 1 - p rounded in Python, and with p = 0 in JavaScript."""
+    p, rate = Fraction(1, 10**k), Fraction(3, 10 ** min(k, 200))
+    exact = rate / (p + p**2 / 2 + p**3 / 3)  # a relative p^3 / 4 above the truth
+    for name, content in client_files().items():
+        (tmp_path / name).write_bytes(content)
+    one = rare(p, 0, rate)
+    assert abs(Fraction(one.atoms[-1].r) / exact - 1) < Fraction(1, 2**52)
+    central = ExactCentral(p=p, rate=rate)
+    assert abs(float(central.share().mid()) / exact - 1) < Fraction(1, 2**52)
+    good = file()
+    other = assemble(
+        good.problem,
+        central,
+        [(entry.atom, entry.exact()) for entry in good.atoms],
+        good.provenance,
+        good.certificate,
+    )
+    for made in (one, other, rare(p, 2, Fraction(1, 10))):
+        Randomizer(made)
+        assert answer(tmp_path, "loading.js", [{"content": dumps(made)}]) == [""]
 
 
 def test_a_long_atom_has_fewer_copies() -> None:

@@ -26,12 +26,14 @@ from chromium import Chromium
 from deploy_vectors import Recorder, refusals
 from deployed import file
 from documents import blocks
+from fuzz_inputs import Inputs
 from javascript import SCRIPTS, VECTORS, answer, node, required_node
 from places import ROOT, SHIPPED
 from program import run
 from sampler_laws import ALARM, chi_square
 from scipy import stats
 
+from accounting.base.errors import AccountingError
 from paramsearch import load, save
 from paramsearch.deploy import Analyzer, Codec, Randomizer
 from paramsearch.deploy.exact_events import shuffle
@@ -273,6 +275,30 @@ def test_hostile_files_and_bytes(client: Path) -> None:
     found = answer(client, "loading.js", [{"hex": good.hex()}, *hostile])
     assert found[0] == ""
     assert all(found[1:])
+    assert not any("not refused" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    "count", [300, pytest.param(10_000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_both_clients_use_the_same_files(client: Path, tmp_path: Path, count: int) -> None:
+    """Files with odd numbers, half of them consistent; some are no JSON at all."""
+    inputs, rng, path = Inputs(), random.Random(count), tmp_path / "file.json"
+    hostile, refused = [inputs.file(rng) for _ in range(count)], []
+    for content in hostile:
+        path.write_bytes(content)
+        try:
+            Randomizer(load(path))
+        except AccountingError:
+            refused.append(True)
+        else:
+            refused.append(False)
+    found = []
+    for begin in range(0, count, 500):
+        part = hostile[begin : begin + 500]
+        found += answer(client, "loading.js", [{"hex": content.hex()} for content in part])
+    assert [bool(text) for text in found] == refused
+    assert 0.2 * count < sum(refused) < 0.8 * count
     assert not any("not refused" in text for text in found)
 
 

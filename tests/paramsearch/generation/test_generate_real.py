@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from places import EXAMPLES
 from program import run
 
 from accounting import InvalidParameter, Undecided
 from accounting.model.costs import discrete_laplace_variance
 from paramsearch import RealRequest, audit, generate_real, load
+from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.real_range import real_error, stated_range
+from paramsearch.parameters.words import changes_in_words, file_claim_in_words
 
 PROBLEM = ("--n", "200", "--eps", "1", "--delta", "1e-6")
 
@@ -138,3 +141,72 @@ def test_a_range_whose_sums_are_no_numbers_has_no_error() -> None:
     settings = {**file.provenance.settings, "high": 1.7e308}
     provenance = file.provenance.model_copy(update={"settings": settings})
     assert real_error(file.model_copy(update={"provenance": provenance})) is None
+
+
+OF_VALUES = EXAMPLES / "same_change_of_values.json"
+"""Made for two releases by a version that did not refuse the combination."""
+
+
+def test_the_same_change_of_real_values_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="rounds them afresh"):
+        RealRequest(n=50, eps=1.0, delta=1e-6, zeta=0.4, releases=2, same_change=True)
+    path = tmp_path / "file.json"
+    asked = ("--zeta", "0.4", "--releases", "2", "--same-change", "-o", str(path))
+    done = run("generate-real", *PROBLEM, *asked)
+    assert (done.returncode, done.stdout, path.exists()) == (2, "", False)
+    assert "rounds them afresh" in done.stderr
+    assert "leave it out, which asks for every change" in done.stderr
+    assert "--same-change" not in run("generate-real", "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["audit", "profile"])
+def test_the_same_change_is_not_asked_about_files_for_real_values(command: str) -> None:
+    done = run(command, str(OF_VALUES), "--releases", "3", "--same-change")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "rounds them afresh" in done.stderr
+    with pytest.raises(InvalidParameter, match="rounds them afresh"):
+        Claim.of(load(OF_VALUES), releases=3, same_change=True)
+
+
+def test_an_old_file_for_the_same_change_of_real_values_says_what_it_covers(
+    tmp_path: Path,
+) -> None:
+    file = load(OF_VALUES)
+    assert file.problem.same_change
+    assert "the same change of the rounded integers in each" in str(file)
+    words = "the value itself is not covered, since every release rounds it afresh"
+    assert words in file_claim_in_words(file)
+    found = audit(file)
+    assert (found.verdict, found.confirmed, found.rounded) == ("certified", True, True)
+    assert words in repr(found)
+    for command in ("audit", "profile"):
+        assert words in run(command, str(OF_VALUES)).stdout
+        assert json.loads(run(command, str(OF_VALUES), "--json").stdout)["rounded"]
+    # the changes of the rounded integers are different ones, which it was not made for
+    assert audit(file, Claim.of(file, releases=2), explain=False).verdict == "violated"
+    page = tmp_path / "page.html"
+    assert run("audit", str(OF_VALUES), "--report", str(page)).returncode == 0
+    assert page.read_text(encoding="utf-8").count("every release rounds it afresh") == 2
+    sent = run("randomize", str(OF_VALUES), "--value", "0.3")
+    assert sent.returncode == 0
+    assert "real values are rounded afresh in each and not covered" in sent.stderr
+
+
+def test_nothing_new_is_certified_for_the_same_change_of_real_values(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    for command in (("rescale", "--n", "60"), ("certify",)):
+        done = run(command[0], str(OF_VALUES), *command[1:], "-o", str(path))
+        assert (done.returncode, path.exists()) == (2, False)
+        assert "paramsearch generate-real --releases 2 makes a file that covers it" in done.stderr
+
+
+def test_other_files_speak_of_rounding_where_they_are_rounded_only() -> None:
+    integers = load(EXAMPLES / "same_change_3_2_1e-6.json")
+    assert "round" not in file_claim_in_words(integers)
+    assert not audit(integers, explain=False).rounded
+    for adjacency in ("substitution", "zero-out"):
+        told = changes_in_words(2, same_change=True, adjacency=adjacency, rounded=True)
+        assert "rounded" in told
+        for same in ({"releases": 2, "same_change": False}, {"releases": 1, "same_change": False}):
+            plain = changes_in_words(**same, adjacency=adjacency)
+            assert changes_in_words(**same, adjacency=adjacency, rounded=True) == plain
