@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from accounting.base.enclosure import Enclosure, Summarized
-from accounting.model.change import Change, Repeated
+from accounting.base.enclosure import Enclosure, Summarized, at_least
+from accounting.model.change import Change, Repeated, in_words
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,6 +52,21 @@ class Proof(Summarized):
             worst_sequence=other.worst_sequence or self.worst_sequence,
             sequence_lower=max(other.sequence_lower, self.sequence_lower),
         )
+
+    def worst_case(self, *, any_sequence: bool) -> str:
+        """Describe what attains the lower bound: a change, a fixed sequence of changes, or one that
+        is chosen release after release.
+
+        For an adaptive sequence, the worst fixed sequence and the delta it attains are named, too.
+        """
+        fixed = in_words(self.worst_change, self.worst_sequence)
+        adaptive = not self.worst_sequence or self.sequence_lower < self.enclosure.lower
+        if not any_sequence or not adaptive:
+            return fixed
+        words = f"every change chosen by what was published before; first {self.worst_change}"
+        if self.worst_sequence:
+            words += f" (fixed in advance: {fixed}, delta at least {at_least(self.sequence_lower)})"
+        return words
 
     def summary(self) -> tuple[str, str]:
         """The bounds, and how they were proved."""

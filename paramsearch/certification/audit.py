@@ -30,7 +30,6 @@ from accounting.model.proof_types import BALL_COUPLED, DISJOINT, GAP, AuditTier
 from accounting.proof.limit_delta import limit_delta
 from accounting.proof.prove import prove, unprotected
 from accounting.proof.satisfied_eps import satisfied_eps
-from accounting.proof.words import worst_case
 from paramsearch.certification.certificate_check import CertificateCheck, check_certificate
 from paramsearch.certification.lost_users import LostNoise, checked_users, lost_noise
 from paramsearch.certification.weak_noise import WeakNoise, weak_noise
@@ -357,7 +356,7 @@ def _verdict(claim: Claim, proof: Proof, mechanism: Mechanism) -> tuple[Verdict,
         missing = unprotected(mechanism)
         return "violated", f"delta is 1 where {worst}, no noise hides it: {missing}"
     if claim.any_sequence and not (proof.worst_sequence and proof.sequence_lower > claim.delta):
-        case = worst_case(proof, any_sequence=True)
+        case = proof.worst_case(any_sequence=True)
         return "violated", f"delta is at least {at_least(lower)}, with {case}"
     attained = proof.sequence_lower if claim.any_sequence else lower
     return "violated", f"delta is at least {at_least(attained)} where {worst}"

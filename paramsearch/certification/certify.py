@@ -16,7 +16,6 @@ from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import GAP, Tier
 from accounting.proof.prove import prove, unprotected
-from accounting.proof.words import worst_case
 from paramsearch.deploy.noise_events import check_event_sizes
 from paramsearch.parameters.assembly import reassembled
 from paramsearch.parameters.claim import Claim, decision
@@ -81,7 +80,7 @@ def certify(
     except TooLarge as error:
         raise Undecided(str(error)) from error
     bounds = f"delta at eps = {exactly(claim.eps)} lies in {proof.enclosure}"
-    worst = worst_case(proof, any_sequence=claim.any_sequence)
+    worst = proof.worst_case(any_sequence=claim.any_sequence)
     if proof.enclosure.lower == 1:
         raise Violated(f"delta is 1 where {worst}: no noise hides it; {unprotected(mechanism)}")
     found = decision(claim.delta, proof.enclosure)

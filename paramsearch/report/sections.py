@@ -19,7 +19,6 @@ from accounting.model.proof_types import (
     FAST,
     REFERENCE,
 )
-from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, Verdict
 from paramsearch.certification.stated_problem import StatedProblem
 from paramsearch.parameters.honest_fraction import in_words
@@ -153,7 +152,7 @@ def _answer(audit: Audit) -> Iterator[Fact]:
     if worst is not None:
         any_sequence = audit.claim.any_sequence
         label = "Worst sequence" if any_sequence else "Worst change"
-        yield label, worst_case(proof, any_sequence=any_sequence)
+        yield label, proof.worst_case(any_sequence=any_sequence)
 
 
 def _margin(claimed: float, bound: float, side: str) -> Html | str:
@@ -186,7 +185,7 @@ def _witness(audit: Audit) -> list[Html]:
     if "violated" not in (audit.verdict, audit.noise_verdict) or proof is None:
         return []
     any_sequence = audit.claim.any_sequence
-    worst = worst_case(proof, any_sequence=any_sequence)
+    worst = proof.worst_case(any_sequence=any_sequence)
     if proof.enclosure.lower == 1:
         words = join(
             [

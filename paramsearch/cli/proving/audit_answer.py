@@ -16,7 +16,6 @@ from accounting.model.laws.noise import BURST
 from accounting.model.mechanism import Atom
 from accounting.model.proof import Proof
 from accounting.model.proof_types import COMPARISON, FAST, REFERENCE, AuditTier
-from accounting.proof.words import worst_case
 from paramsearch.certification.audit import Audit, lacks_central_noise
 from paramsearch.certification.certificate_check import CertificateCheck
 from paramsearch.certification.lost_users import LostNoise
@@ -428,7 +427,7 @@ def _proof_facts(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
             f"between {at_least(lower)} and {at_most(upper)} at eps = {exactly(proof.eps)}",
         )
     label = "worst sequence" if any_sequence else "worst pair"
-    yield label, worst_case(proof, any_sequence=any_sequence)
+    yield label, proof.worst_case(any_sequence=any_sequence)
     parts = [
         f"{counted(count, 'pair')} by {method}" for method, count in proof.covered.items() if count
     ]
