@@ -103,9 +103,9 @@ def audit(
     if report is not None:
         check_writable(report, "--report", (".html", ".htm"))
     if require is not None:
-        asked: dict[str, object] = {"eps": eps, "delta": delta, "releases": releases, "honest": honest}
-        asked |= {"adjacency": adjacency, "same-change": same_change or None, "lost": lost}
-        _check_own_claim(asked)
+        asked: dict[str, object] = {"eps": eps, "delta": delta, "releases": releases}
+        asked |= {"same-change": same_change or None, "adjacency": adjacency}
+        _check_own_claim({**asked, "honest": honest, "lost": lost})
     required = None if require is None else read_requirement(require)
     source = read_source(file)
     document = source.document
