@@ -63,8 +63,9 @@ def audit(
     require: Annotated[
         Path | None,
         typer.Option(
-            help="Also require that the file is for this problem, exit code 1 if it is not: TOML "
-            "or JSON with n, max_value, eps and delta, and what else is not usual."
+            help="Also require that the file is for this problem, in every field; exit code 1 if "
+            "it is not. TOML or JSON with n, max_value, eps and delta, and every other field that "
+            "does not have its usual value."
         ),
     ] = None,
     public_key: Annotated[
