@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from accounting.base.deadline import check_deadline, until
-from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most, readings, counted
+from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most, counted, readings
 from accounting.base.errors import InvalidConfiguration, TooLarge, Undecided, required
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import SMALLEST_GAP, gap_width, instance, positive
