@@ -28,7 +28,7 @@ from accounting.base.enclosure import Enclosure, readings
 from accounting.base.errors import TooLarge, Undecided
 from accounting.model.proof import Proof
 
-_NEGLIGIBLE = 0.01
+_NEGLIGIBLE = 0.1
 """Share of the gap that the correction of a lower bound may take."""
 
 

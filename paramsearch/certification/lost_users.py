@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from accounting.base.balls import above, precision
 from accounting.base.deadline import until
+from accounting.base.enclosure import readings
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress
 from accounting.model.mechanism import Mechanism
@@ -104,9 +105,10 @@ def lost_noise(
     """
     begun = time.monotonic()
     noisy = math.ceil(honest * users)
+    delta = readings(claim.delta)[0]
     losses = BlindLosses(
         whole,
-        claim.question(),
+        claim.question(delta),
         users=users,
         noisy=noisy,
         lost=claim.lost,
@@ -116,7 +118,7 @@ def lost_noise(
     upper = losses.upper(claim.eps)
     fractions = tuple(losses.fractions(claim.eps))
     eps, searched = None, False
-    if upper <= claim.delta:
+    if upper <= delta:
         eps = claim.eps
     elif explain:
         now = time.monotonic()

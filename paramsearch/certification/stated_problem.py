@@ -113,8 +113,9 @@ class StatedProblem:
         if product < _WEAK:
             return []
         return [
-            f"n times delta is {float(product):.6g} (n = {self.n:,}): delta should be far below "
-            "1/n, since a mechanism that publishes every input with probability delta meets it"
+            f"delta times n is {float(product):.6g} (n = {self.n:,}): delta should be far below "
+            "1/n, since a mechanism that publishes each input with probability delta would meet "
+            "the claim"
         ]
 
 

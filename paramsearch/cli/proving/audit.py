@@ -63,8 +63,9 @@ def audit(
     require: Annotated[
         Path | None,
         typer.Option(
-            help="Also require that the file is for this problem, exit code 1 if it is not: TOML "
-            "or JSON with n, max_value, eps and delta, and what else is not usual."
+            help="Also require that the file is for this problem, in every field; exit code 1 if "
+            "it is not. TOML or JSON with n, max_value, eps and delta, and every other field that "
+            "does not have its usual value."
         ),
     ] = None,
     public_key: Annotated[
@@ -103,8 +104,9 @@ def audit(
     if report is not None:
         check_writable(report, "--report", (".html", ".htm"))
     if require is not None:
-        asked = {"eps": eps, "delta": delta, "releases": releases, "honest": honest}
-        _check_own_claim({**asked, "adjacency": adjacency, "same-change": same_change or None})
+        asked: dict[str, object] = {"eps": eps, "delta": delta, "releases": releases}
+        asked |= {"same-change": same_change or None, "adjacency": adjacency}
+        _check_own_claim({**asked, "honest": honest, "lost": lost})
     required = None if require is None else read_requirement(require)
     source = read_source(file)
     document = source.document
