@@ -48,7 +48,8 @@ class RealRequest:
         high: Upper end of the range of the values.
         releases: Number of releases that the guarantee covers together.
         same_change: Whether they are covered only for the same change in every one.
-        honest: Fraction of the users whose noise has to suffice.
+        honest: Fraction of the users whose noise has to suffice; who is missing must not depend on
+            the noise.
         adjacency: Which data sets are neighbors; under zero-out an absent value counts as ``low``.
         noise: The law of the noise on the atoms.
         seed: Seed of the search.

@@ -45,6 +45,9 @@ _OF_NOISE = {
 }
 """What the noise of a rejected file would get."""
 
+_NO_EVENTS = {"noise_events": None, "largest_upload": None}
+"""What is said of the events of a configuration for an unknown number of users."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -140,8 +143,7 @@ class Answer:
             "cost": expected.cost.model_dump() if expected else None,
             "error": expected.error.model_dump() if expected else None,
             "real_error": asdict(expected.real) if expected and expected.real else None,
-            "noise_events": expected.events if expected else None,
-            "largest_upload": expected.largest_upload_as_json() if expected else None,
+            **(expected.events_as_json() if expected else _NO_EVENTS),
             "signature": self.signed,
             "sha256": self._sealed,
             "file_sha256": self.file_sha256,
