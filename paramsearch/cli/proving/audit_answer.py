@@ -297,6 +297,7 @@ def _losses(found: Audit, lost: LostNoise) -> Iterator[Fact]:
     if lost.delta_upper > delta:
         if lost.satisfied_eps is not None:
             told += f", and eps = {at_most(lost.satisfied_eps)} holds at delta = {delta!r}"
+            told += "" if lost.searched else "; a smaller one was not searched to the end"
         elif lost.searched:
             told += f", and no eps was found that holds at delta = {delta!r}"
         else:
