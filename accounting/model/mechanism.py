@@ -288,7 +288,11 @@ class Mechanism:
         return self.dimension * (2 * self.central.event_rate() + of_atoms)
 
     def thinned(self, fraction: Fraction) -> Mechanism:
-        """The mechanism in which only this fraction of the users adds noise."""
+        """The mechanism in which only this fraction of the users adds noise.
+
+        Who is missing must not depend on the noise that was drawn: only then are the rates
+        multiplied by the fraction.  Otherwise nothing may be left (accounting/proof/lost_noise.md).
+        """
         atoms = {
             atom: tuple(part.thinned(fraction) for part in parts)
             for atom, parts in self.atoms.items()

@@ -27,7 +27,7 @@ class Problem:
         releases: Number of releases that the guarantee covers together.
         same_change: Whether several releases are covered only for a user who makes the same change
             in every one; otherwise a user's inputs may change in any way from release to release.
-        honest: Fraction of the users who add noise.
+        honest: Fraction of the users who add noise; who is missing must not depend on the noise.
         adjacency: Which data sets are neighbors: "substitution", where one user's input becomes any
             other, or "zero-out", where it becomes none or appears in the place of none.
 

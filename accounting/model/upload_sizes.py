@@ -22,12 +22,11 @@ smaller as long as few users have any.  Where most users have several, the sum o
 n e^(-l - t (k + 1)) (e^(l M) - 1), is smaller than both.  Since users draw independently, some user
 draws more than k noise messages with probability at most 1 - (1 - B / n)^n.
 
-Lemma 2.  Let p be in (0, 1), N >= 1, and u_j = j! p^j / ((1 - p)^(j + 1) N (N + 1) ... (N + j)).
-Then p^N (u_0 - u_1 + ... + u_j) for an even j is an upper bound of p^N / N + p^(N+1) / (N+1) + ...
+Lemma 2.  For 0 < p < 1 and N >= 1, the sum of p^j / j over all j >= N is at most
+E_1((N - 1/2) log(1 / p)), and at most p^N / (N (1 - p)), with the exponential integral E_1.
 
-Proof.  Let S_j be the sum over i >= 0 of p^i g_j(i), with g_j(i) = j! / ((N + i) ... (N + i + j)).
-Then g_j(i) - g_j(i + 1) = g_{j+1}(i), so summation by parts gives (1 - p) S_j = g_j(0) - p S_{j+1}.
-Used again and again, this makes S_0 = u_0 - u_1 + ... + u_j - (p / (1 - p))^(j+1) S_{j+1}.
+Proof.  f(x) = p^x / x is convex, so f(j) is at most its mean from j - 1/2 to j + 1/2, and the sum
+at most the integral from N - 1/2 on.  And p^j / j <= p^j / N.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from accounting.model.mechanism import ExactBurst, Mechanism
 if TYPE_CHECKING:
     from flint import arb
 
-_BITS = 192
+_BITS = 128
 """Working precision."""
 _MOST_TERMS = 20_000
 """Most terms whose events are added up, which bounds the time."""
@@ -55,10 +54,11 @@ _MOST_MESSAGES = 1 << 53
 """Largest number of messages that is tried."""
 _SLACKS = tuple(0.95 * 0.5**i for i in range(10))
 """Values of 1 - t / (largest t) that Lemma 1 is used with; the bound holds for any."""
-_LONGEST_EXPANSION = 24
-"""Most terms of Lemma 2."""
-_ENOUGH = 2.0**-30
-"""Size of such a term, relative to the first, that ends the expansion."""
+_EXACT_MASSES = 12
+"""Masses of a logarithmic number that are added up before Lemma 2 bounds the others, where p is
+small and these are nearly all."""
+_SLOW = 0.05
+"""Largest log(1 / p) for which Lemma 2 is close, by less than one in a thousand, without that."""
 _SMALLEST = 1e-300
 """Smaller probabilities are taken for this one, which has a logarithm."""
 
@@ -84,18 +84,18 @@ class _Term:
         return self._burst_exceeds(copies) if self.m else self._logarithmic_exceeds(copies)
 
     def _logarithmic_exceeds(self, copies: int) -> arb:
-        """Lemma 2, divided by -log(1 - p)."""
-        n = copies + 1
-        u = total = least = 1 / (self.rest * n)
-        smallest = _ENOUGH * u
-        for j in range(1, _LONGEST_EXPANSION):
-            before, u = u, u * (self.p * j) / (self.rest * (n + j))
-            if not smallest < u < before:
-                break
-            total = total - u if j % 2 else total + u
-            if j % 2 == 0:
-                least = least.min(total)
-        found = self.p**n * least / -self.rest.log()
+        """The first masses, and what is left by Lemma 2."""
+        decay = -(-self.rest).log1p()
+        begin = copies + 1
+        end = begin + (_EXACT_MASSES if decay > _SLOW else 0)
+        power = self.p**begin
+        total = ball(0.0)
+        for j in range(begin, end):
+            total += power / j
+            power *= self.p
+        integral = (decay * (end - 0.5)).expint(1)
+        left = power / (end * self.rest)
+        found = (total + left.min(integral)) / -self.rest.log()
         return found.min(ball(1.0))
 
     def _burst_exceeds(self, copies: int) -> arb:

@@ -10,7 +10,6 @@ and proofs for a few fractions give an upper bound of delta.
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -47,6 +46,8 @@ _EXCESS = 0.1
 """Share of the bound that a further fraction could save at most, below which none is added."""
 _OF_CLAIM = 1 / 16
 """The proof of a fraction is refined until it meets this share of delta."""
+_NEGLIGIBLE = 2.0**-40
+"""Size of the rest of a binomial tail, relative to its sum, at which it is bounded."""
 _MOST_TERMS = 100_000
 """Most terms of a binomial tail; where more are needed, 1 is used."""
 
@@ -125,7 +126,7 @@ class BlindLosses:
     tier: AuditTier = "auto"
     progress: Progress = silent
     obstacle: str | None = field(default=None, init=False)
-    """Why some fraction could not be proved, if one could not."""
+    """Why the latest fraction that could not be proved could not."""
 
     def __post_init__(self) -> None:
         whole("users", self.users, least=1)
@@ -154,14 +155,19 @@ class BlindLosses:
             self._knots = sorted([*self._knots, place])
         return self._bound(eps)
 
-    def satisfied_eps(self, near: float) -> float | None:
+    @property
+    def hopeless(self) -> bool:
+        """Whether the bound exceeds the claimed delta at every eps: all noise may be lost."""
+        return self._chance(self.noisy - 1) > self._delta
+
+    def satisfied_eps(self, near: float) -> tuple[float | None, bool]:
         """Return about the smallest eps for which the upper bound is the claimed delta or less.
 
         Args:
             near: Where to begin.
 
         Returns:
-            An eps that holds; None if none was found, or none before time ran out.
+            An eps that holds, None if none was found; and whether the search came to its end.
         """
         holds = math.inf
 
@@ -173,10 +179,13 @@ class BlindLosses:
             check_time()
             return Enclosure(upper, upper)
 
-        if self._chance(self.noisy - 1) <= self._delta:
-            with suppress(OutOfTime):  # what was found so far holds
+        searched = True
+        if not self.hopeless:
+            try:
                 crossing(bounds, self._delta, near=near, largest=_LARGEST_EPS, gap=_GAP)
-        return None if holds == math.inf else holds
+            except OutOfTime:  # what was found so far holds
+                searched = False
+        return (None if holds == math.inf else holds), searched
 
     def fractions(self, eps: float) -> list[LeftFraction]:
         """Return the fractions that the bound at this eps rests on, the largest first."""
@@ -221,7 +230,8 @@ class BlindLosses:
                     gap=LOOSE,
                     progress=self.progress,
                 )
-            except OutOfTime:
+            except OutOfTime as error:
+                self.obstacle = str(error)
                 return 1.0
             except (TooLarge, Undecided) as error:
                 self.obstacle = str(error)
@@ -263,7 +273,8 @@ class BlindLosses:
             return None
         ends = [self.lost, *self._knots]
         values = [self._known.get((knot, eps), 1.0) for knot in self._knots]
-        values.insert(0, values[0] ** 2 / values[1] if len(values) > 1 else 0.0)
+        growing = len(values) > 1 and values[1] > 0
+        values.insert(0, values[0] ** 2 / values[1] if growing else 0.0)
         chances = [1.0, *map(self._chance, self._knots)]
         saved = [
             (values[i + 1] - values[i]) * (chances[i] - chances[i + 1])
@@ -295,10 +306,11 @@ def _fewer_successes(count: int, trials: int, rate: arb) -> arb:
     for _ in range(_MOST_TERMS):
         if k == 0:
             return total
-        # the factors fall with k
         factor = k * (-rate).exp() / ((trials - k + 1) * win)
-        rest = term * factor / (1 - factor)
-        if factor < 1 and rest < total * ball(2.0) ** -40:
+        if not factor < 1:  # ``count`` is above the mode, and about half of the law below
+            break
+        rest = term * factor / (1 - factor)  # the factors fall with k
+        if rest < total * _NEGLIGIBLE:
             return total + rest
         term, k = term * factor, k - 1
         total += term

@@ -115,17 +115,15 @@ def lost_noise(
         tier=tier,
         progress=lambda text: progress(f"{claim.lost:,} users with noise lost: {text}"),
     )
-    upper = losses.upper(claim.eps)
+    upper, obstacle = losses.upper(claim.eps), losses.obstacle
     fractions = tuple(losses.fractions(claim.eps))
-    eps, searched = None, False
+    eps, searched = None, losses.hopeless
     if upper <= delta:
         eps = claim.eps
     elif explain:
         now = time.monotonic()
-        end = now + max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))
-        with until(end):
-            eps = losses.satisfied_eps(claim.eps)
-        searched = time.monotonic() <= end
+        with until(now + max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))):
+            eps, searched = losses.satisfied_eps(claim.eps)
     with precision(_BITS):
         events = above(whole.thinned(Fraction(noisy, users)).event_rate())
     return LostNoise(
@@ -136,5 +134,5 @@ def lost_noise(
         searched=searched,
         worst_way=worst_way(whole, users=users, noisy=noisy),
         fractions=fractions,
-        obstacle=losses.obstacle,
+        obstacle=obstacle,
     )

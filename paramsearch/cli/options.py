@@ -117,7 +117,21 @@ OtherAdjacency = Annotated[
         "any other, or only 0 and back."
     ),
 ]
-Honest = Annotated[float, typer.Option(help="Fraction of the users assumed to add noise.")]
+_PREMISE = "who is missing must not depend on the noise that was drawn"
+Honest = Annotated[
+    float, typer.Option(help=f"Fraction of the users assumed to add noise; {_PREMISE}.")
+]
+OtherHonest = Annotated[
+    float | None, typer.Option(help=f"Fraction of the users assumed to add noise; {_PREMISE}.")
+]
+Participants = Annotated[
+    int | None,
+    typer.Option(
+        help=f"How many users took part, if not all n of the file; {_PREMISE}.",
+        parser=whole_number,
+        metavar="N",
+    ),
+]
 Tries = Annotated[
     int,
     typer.Option(help="Number of families to try; together with --seed it determines the result."),

@@ -128,6 +128,7 @@ class Analyzer(Summarized):
     Args:
         file: The parameter file that the users' randomizers have.
         users: Number of users who took part, by default the file's n; more users add more noise.
+            Who is missing must not depend on the noise: that cannot be seen from here.
         low: For real values, the lower end of their range.
         high: For real values, the upper end of their range.
         strict: Make the first message that is not a symbol of the file an error, and the first

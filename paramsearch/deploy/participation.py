@@ -1,10 +1,12 @@
 """Did enough users take part?  Noise that nobody added protects nobody.
 
-A certificate holds if the fraction ``honest`` of the file's n users adds its noise.  Where the
-number of participants is known, it is compared with that; where only the messages are known, they
-are counted.  If enough users took part, the messages contain independent NB(r_s share, p_s) copies
-of every atom s (of +1 and of -1), share at least ``honest``.  The values and all further noise only
-add to any count of messages, so with c_s counted elements of s, for every x > 0,
+A certificate holds if the fraction ``honest`` of the file's n users adds its noise, and who is
+missing must not depend on the noise that was drawn: no count of users or of messages shows that
+(GUIDE.md says what clients and shufflers do for it).  Where the number of participants is known, it
+is compared with that; where only the messages are known, they are counted.  If enough users took
+part, the messages contain independent NB(r_s share, p_s) copies of every atom s (of +1 and of -1),
+share at least ``honest``.  The values and all further noise only add to any count of messages, so
+with c_s counted elements of s, for every x > 0,
 
     P(count <= k) <= e^(xk) product over s of (1 + p_s (1 - e^(-x c_s)) / (1 - p_s))^(-r_s honest).
 
@@ -75,7 +77,8 @@ def share_of(users: int, honest: float) -> int:
 
 
 def required_users(file: ParameterFile) -> int:
-    """Number of users who have to add their noise for the certificate to hold."""
+    """Number of users who have to add their noise for the certificate to hold; who is missing must
+    not depend on the noise."""
     return math.ceil(claimed_fraction(file) * file.problem.n)
 
 

@@ -51,7 +51,8 @@ class Simulation:
         runs: Number of independent runs.
         seed: Seed of all random bits.
         path: Whether users are simulated one by one or together.
-        honest: Fraction of the users who add their noise.
+        honest: Fraction of the users who add their noise, whatever it is: who is missing must not
+            depend on the noise.
         allow_few: Allow fewer such users than the file's certificate needs.
 
     Raises:

@@ -49,7 +49,8 @@ class RealRequest:
         releases: Number of releases that the guarantee covers together.
         same_change: Must be False: every release rounds the values afresh, so that the same change
             of a value is not the same change of the rounded integers.
-        honest: Fraction of the users whose noise has to suffice.
+        honest: Fraction of the users whose noise has to suffice; who is missing must not depend on
+            the noise.
         adjacency: Which data sets are neighbors; under zero-out an absent value counts as ``low``.
         noise: The law of the noise on the atoms.
         seed: Seed of the search.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from accounting.base.balls import above, precision
 from accounting.base.enclosure import counted, exactly
@@ -161,15 +162,16 @@ class ExpectedCost:
             )
         return words + (" in each release" if self.releases > 1 else "")
 
-    def largest_upload_as_json(self) -> dict[str, float] | None:
-        """The largest upload, its noise as a share of all, and the probability of a larger one."""
-        if self.largest_upload is None:
-            return None
-        return {
-            "messages": self.largest_upload,
-            "share_of_noise": self.largest_share,
-            "probability": EXCEEDED,
-        }
+    def events_as_json(self) -> dict[str, Any]:
+        """The same for machines; no largest upload if it is beyond what is computed."""
+        largest = None
+        if self.largest_upload is not None:
+            largest = {
+                "messages": self.largest_upload,
+                "share_of_noise": self.largest_share,
+                "probability": EXCEEDED,
+            }
+        return {"noise_events": self.events, "largest_upload": largest}
 
     @property
     def largest_share(self) -> float:

@@ -7,7 +7,9 @@ sum is NB(r, p) with r = -rate / log(1 - p).  Format 5 has another law besides. 
 
 The certificate is about the multiset of the messages of all users.  It holds if nothing else can be
 seen: a shuffler hides where a message comes from, how many messages one user sends, when they are
-sent, and every identifier that could be linked.
+sent, and every identifier that could be linked.  And it holds for the noise as it was drawn: who is
+missing must not depend on the noise.  Few users draw any, and if just these are lost, nothing is
+left (paramsearch/deploy/GUIDE.md).
 
 Compatibility.  ``format`` names the layout.  Within one format no field is added, removed or
 reinterpreted: a reader refuses unknown fields, and any change of layout or meaning is a new number.
@@ -120,7 +122,8 @@ class ParameterFile(Summarized, Part):
     also see the origin of a message; the number of messages of one user (most users draw no noise:
     then an input of 0 sends nothing, and any other input sends itself alone); the time or order of
     sending; identifiers that link messages to each other or to a user.  And the guarantee needs the
-    noise of ``problem.n`` users, or of the fraction ``problem.honest`` of them.
+    noise of ``problem.n`` users, or of the fraction ``problem.honest`` of them: who is missing must
+    not depend on the noise that was drawn, since the few users who drew some have all of it.
     """
 
     format: Format

@@ -24,7 +24,8 @@ class Part(BaseModel):
 
 class ProblemSection(Part, title="Problem"):
     """What is guaranteed: (eps, delta) for every change of one user's input that ``adjacency``
-    allows, as long as the fraction ``honest`` of the n users adds its noise.
+    allows, as long as the fraction ``honest`` of the n users adds its noise, and all of it arrives.
+    Who is missing must not depend on the noise that was drawn.
 
     With ``releases`` > 1 the guarantee covers all of them together, but only for a user who makes
     the same change, from one value to another, in every release.
@@ -44,7 +45,8 @@ class ProblemSection(Part, title="Problem"):
     releases: Annotated[int, Field(ge=1, lt=1 << 31)]
     """Number of releases that the guarantee covers together."""
     honest: Annotated[float, Field(gt=0, le=1)]
-    """Fraction of the users whose noise suffices for the guarantee."""
+    """Fraction of the users whose noise suffices for the guarantee; who is missing must not depend
+    on the noise that was drawn."""
 
     @property
     def same_change(self) -> bool:

@@ -19,6 +19,8 @@ from paramsearch.parameters.sections import BurstNoise
 if TYPE_CHECKING:
     from accounting.model.configuration import Proposal
 
+PREMISE = "who is missing must not depend on the noise"
+"""What every statement about a fraction of the users rests on (deploy/GUIDE.md says why)."""
 _MOST_VALUES = 8
 """Largest number of distinct values shown of an atom."""
 _NOT_OF_VALUES = "; the value itself is not covered, since every release rounds it afresh"
@@ -91,7 +93,7 @@ def claim_in_words(
     if dimension > 1:
         text += f", a vector of dimension {dimension:,} with at most one value"
     if claim.honest < 1:
-        text += f", {in_words(claim.honest, proved_for)} of the users adding noise"
+        text += f", {in_words(claim.honest, proved_for)} of the users adding noise ({PREMISE})"
     if claim.lost:
         text += f", {counted(claim.lost, 'user')} with noise lost whatever they drew"
     return text

@@ -66,7 +66,8 @@ def cost_section(document: Document, claim: Claim) -> Html:
             ending = " for as many releases together" if found.releases > 1 else ""
             ratio = number(found.over_central, 5)
             rows += [("Against central", join([ratio, against, number(found.eps), ending]))]
-    expected = element("p", "Messages and bits are expected values.", class_="note")
+    words = "Messages, events and bits are expected values; the largest upload is a bound."
+    expected = element("p", words, class_="note")
     return section("cost", "Cost and error", facts(rows), expected)
 
 

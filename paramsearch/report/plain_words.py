@@ -9,6 +9,7 @@ from accounting.base.errors import required
 from accounting.model.change import ZERO_OUT
 from paramsearch.certification.audit import Audit
 from paramsearch.parameters.honest_fraction import in_words
+from paramsearch.parameters.words import PREMISE
 from paramsearch.report.html import Html, element, facts, join, number, percent, section
 
 _LARGEST_POWER = 20.0
@@ -64,7 +65,7 @@ _GLOSSARY = (
     (
         "Honest users",
         "Users whose devices add the noise that the file prescribes. The proof counts on their "
-        "noise alone. Who is missing must not depend on the noise that was drawn.",
+        "noise alone, and on this: who is missing must not depend on the noise that was drawn.",
     ),
     (
         "Noise event",
@@ -184,7 +185,7 @@ def _conditions(audit: Audit, users: int | None) -> str:
     if audit.claim.honest < 1:
         part = percent(in_words(audit.claim.honest, audit.proved_for))
         everybody = f"at least {part} of the users"
-        missing += ", and who is missing does not depend on the noise that was drawn"
+        missing += f"; {PREMISE} that was drawn"
     if audit.claim.lost:
         lost = counted(audit.claim.lost, "user")
         missing += f" but for {lost} with noise in every release, lost whatever they drew"

@@ -24,7 +24,7 @@ from paramsearch.certification.stated_problem import StatedProblem
 from paramsearch.parameters.honest_fraction import in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.problem_section import ProblemSection
-from paramsearch.parameters.words import changes_in_words
+from paramsearch.parameters.words import PREMISE, changes_in_words
 from paramsearch.report.html import (
     LARGEST_TABLE,
     Fact,
@@ -269,7 +269,7 @@ def problem_section(audit: Audit, document: Document) -> Html:
             "all add their noise"
             if audit.claim.honest == 1
             else percent(in_words(audit.claim.honest, audit.proved_for))
-            + " of the users add their noise; who is missing must not depend on it",
+            + f" of the users add their noise; {PREMISE}",
         ),
     ]
     if audit.claim.lost:

@@ -36,9 +36,7 @@ def audit(
     ] = None,
     same_change: options.SameChange = False,
     adjacency: options.OtherAdjacency = None,
-    honest: Annotated[
-        float | None, typer.Option(help="Fraction of the users assumed to add noise.")
-    ] = None,
+    honest: options.OtherHonest = None,
     lost: Annotated[
         int | None,
         typer.Option(

@@ -49,6 +49,9 @@ _OF_NOISE = {
 }
 """What the noise of a file that is misstated or rejected would get."""
 
+_NO_EVENTS = {"noise_events": None, "largest_upload": None}
+"""What is said of the events of a configuration for an unknown number of users."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -172,8 +175,7 @@ class Answer:
             "cost": expected.cost.model_dump() if expected else None,
             "error": expected.error.model_dump() if expected else None,
             "real_error": asdict(expected.real) if expected and expected.real else None,
-            "noise_events": expected.events if expected else None,
-            "largest_upload": expected.largest_upload_as_json() if expected else None,
+            **(expected.events_as_json() if expected else _NO_EVENTS),
             "signature": self.signed,
             "sha256": self._sealed,
             "file_sha256": self.file_sha256,
@@ -373,6 +375,7 @@ def _losses(found: Audit, lost: LostNoise) -> Iterator[Fact]:
     if lost.delta_upper > delta:
         if lost.satisfied_eps is not None:
             told += f", and eps = {at_most(lost.satisfied_eps)} holds at delta = {delta!r}"
+            told += "" if lost.searched else "; a smaller one was not searched to the end"
         elif lost.searched:
             told += f", and no eps was found that holds at delta = {delta!r}"
         else:

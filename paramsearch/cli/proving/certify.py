@@ -43,7 +43,10 @@ def certify(
     adjacency: options.OtherAdjacency = None,
     honest: Annotated[
         float | None,
-        typer.Option(help="Fraction of the users assumed to add noise; each adds more."),
+        typer.Option(
+            help="Fraction of the users assumed to add noise; each adds more. Who is missing must "
+            "not depend on the noise that was drawn."
+        ),
     ] = None,
     tier: options.Tier = "auto",
     gap: options.Gap = 1e-4,
@@ -97,6 +100,7 @@ def certify(
 def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> None:
     """Write the file, and print it or a line about it."""
     from paramsearch.certification.stated_problem import StatedProblem
+    from paramsearch.parameters.expected_cost import ExpectedCost
     from paramsearch.parameters.parameter_file import dumps, save
     from paramsearch.parameters.words import file_claim_in_words
 
@@ -112,7 +116,7 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
         f"certified {file_claim_in_words(certified)}: "
         f"delta is at most {at_most(certificate.delta_upper)}; "
         f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
-        f"user; written to {output}\n"
+        f"user; {ExpectedCost.of_file(certified).events_in_words()}; written to {output}\n"
     )
     write("".join(f"warning: {text}\n" for text in StatedProblem.of(certified).warnings))
 

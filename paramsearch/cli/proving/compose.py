@@ -234,6 +234,7 @@ def _facts(
     of_eps: bool,
 ) -> Iterator[Fact]:
     from paramsearch.parameters.honest_fraction import claimed_fraction, in_words
+    from paramsearch.parameters.words import PREMISE
 
     eps, delta = point
     between = f"between {at_least(found.lower)} and {at_most(found.upper)}"
@@ -256,6 +257,6 @@ def _facts(
         honest = part.file.problem.honest
         if honest < 1:
             words = in_words(honest, claimed_fraction(part.file))
-            yield "honest", f"{words} of the users of {part.path} adding noise"
+            yield "honest", f"{words} of the users of {part.path} adding noise ({PREMISE})"
     if plot is not None:
         yield "plot", str(plot)

@@ -51,6 +51,7 @@ class _Asked:
     honest: float
     proved_for: Fraction
     noise_messages: float
+    noise_events: float
     symbols: int
     gap: float
     rounded: bool
@@ -105,9 +106,7 @@ def profile(
     ] = None,
     same_change: options.SameChange = False,
     adjacency: options.OtherAdjacency = None,
-    honest: Annotated[
-        float | None, typer.Option(help="Fraction of the users assumed to add noise.")
-    ] = None,
+    honest: options.OtherHonest = None,
     gap: Annotated[
         float | None,
         typer.Option(
@@ -241,7 +240,8 @@ def _asked(
         proved_for = as_written(fraction)
         if fraction == stated.honest:
             proved_for = claimed_fraction(document)
-    mechanism = mechanism_of(document).thinned(proved_for)
+    every = mechanism_of(document)
+    mechanism = every.thinned(proved_for)
     asked = _Asked(
         document=document,
         profile=Profile(mechanism, times, same_change, adjacency),
@@ -252,6 +252,7 @@ def _asked(
         honest=fraction,
         proved_for=proved_for,
         noise_messages=noise_messages,
+        noise_events=float(every.event_rate().mid()),
         symbols=document.dimension * values,
         gap=gap,
         rounded=rounded,
@@ -310,6 +311,7 @@ def _answer(
         "rounded": asked.rounded,
         "honest": asked.honest,
         "noise_messages": asked.noise_messages,
+        "noise_events": asked.noise_events,
     }
     if curve is not None:
         written = [(x, one.as_written()) for x, one in curve]
@@ -321,7 +323,7 @@ def _facts(
     found: Delta, asked: _Asked, verdict: Verdict | None, plot: Path | None
 ) -> Iterator[Fact]:
     from paramsearch.parameters.honest_fraction import in_words as fraction_in_words
-    from paramsearch.parameters.words import changes_in_words
+    from paramsearch.parameters.words import PREMISE, changes_in_words
 
     mechanism, releases = asked.profile.mechanism, asked.profile.releases
     lower, upper = found.enclosure.lower, found.enclosure.upper
@@ -351,11 +353,11 @@ def _facts(
         yield "adjacency", words
     if asked.honest < 1:
         part = fraction_in_words(asked.honest, asked.proved_for)
-        yield "honest", f"{part} of the users adding noise"
+        yield "honest", f"{part} of the users adding noise ({PREMISE})"
     yield (
         "messages",
-        f"{asked.noise_messages:,.1f} noise messages over all users, "
-        f"{bits_per_message(asked.symbols)} bits each ({asked.symbols:,} symbols)",
+        f"{asked.noise_messages:,.1f} noise messages over all users, in {asked.noise_events:,.1f} "
+        f"events; {bits_per_message(asked.symbols)} bits each ({asked.symbols:,} symbols)",
     )
     if asked.delta is not None and verdict is not None:
         told = {"certified": "holds", "undecided": "undecided; a smaller --gap may decide it"}

@@ -31,14 +31,7 @@ def analyze(
             help="Text, CSV, Parquet or Arrow files of symbols; by default standard input."
         ),
     ] = None,
-    users: Annotated[
-        int | None,
-        typer.Option(
-            help="How many users took part, if not all n of the file.",
-            parser=options.whole_number,
-            metavar="N",
-        ),
-    ] = None,
+    users: options.Participants = None,
     low: options.Low = None,
     high: options.High = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
@@ -111,9 +104,11 @@ def _answer(found: Estimate) -> dict[str, Any]:
 
 
 def _assumption(file: ParameterFile) -> str:
-    """That everybody took part, and how few would show in the messages."""
+    """That everybody took part, how few would show in the messages, and what no count shows: that
+    who is missing has nothing to do with the noise."""
     from accounting.model.laws.noise import BURST
     from paramsearch.deploy.participation import noticed_below
+    from paramsearch.parameters.words import PREMISE
 
     n = file.problem.n
     few = noticed_below(file, n)
@@ -123,7 +118,7 @@ def _assumption(file: ParameterFile) -> str:
     )
     return (
         f"all {n:,} are assumed to have taken part; --users says how many did: the messages "
-        f"{shown}{later}"
+        f"{shown}{later}; {PREMISE}"
     )
 
 

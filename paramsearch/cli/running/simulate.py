@@ -30,7 +30,7 @@ def simulate(
     values: options.SimulatedValues = "uniform",
     runs: Annotated[int, typer.Option(help="Number of runs.")] = 1,
     path: options.SimulationPath = "aggregate",
-    honest: Annotated[float, typer.Option(help="The fraction of the users who add noise.")] = 1.0,
+    honest: options.Honest = 1.0,
     seed: Annotated[
         int, typer.Option(help="Seed of the noise, which therefore protects nobody.")
     ] = 0,

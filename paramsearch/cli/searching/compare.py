@@ -149,7 +149,9 @@ def _scope(request: Request) -> Iterator[str]:
     if request.releases > 1:
         yield f"{request.releases:,} releases together: error and costs are those of each of them"
     if request.honest < 1:
-        yield f"the noise of {exactly(request.honest)} of the users suffices"
+        from paramsearch.parameters.words import PREMISE
+
+        yield f"the noise of {exactly(request.honest)} of the users suffices ({PREMISE})"
 
 
 def _side_by_side(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:

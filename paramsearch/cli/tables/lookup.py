@@ -86,6 +86,8 @@ def lookup(
 
 
 def _answer(found: Found, output: Path | None) -> dict[str, Any]:
+    from paramsearch.parameters.expected_cost import ExpectedCost
+
     problem = _problem(found)
     return {
         "problem": problem.as_json(),
@@ -98,6 +100,7 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
         "sha256": found.file.sha256,
         "found": {key: value for key, value in asdict(found.row).items() if key != "sha256"},
         "error_ratio": found.error_ratio,
+        **ExpectedCost.of_file(found.file).events_as_json(),
         "less_error": [asdict(row) for row in found.others],
         "cheaper": [asdict(row) for row in found.cheaper],
         "fewer_bits": None if found.fewer_bits is None else asdict(found.fewer_bits),
@@ -112,6 +115,7 @@ def _problem(found: Found) -> StatedProblem:
 
 
 def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
+    from paramsearch.parameters.expected_cost import ExpectedCost
     from paramsearch.parameters.words import changes_in_words, noise_in_words
 
     row = found.row
@@ -129,6 +133,7 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
         f"{row.noise_messages:,.1f} noise messages in all; {row.messages_per_user:.6g} messages "
         f"and {row.bits_per_user:.6g} bits per user (n = {row.n:,})",
     )
+    yield "events", ExpectedCost.of_file(found.file).events_in_words()
     if (shorter := found.fewer_bits) is not None:
         yield (
             "bits",

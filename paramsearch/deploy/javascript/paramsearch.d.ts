@@ -39,7 +39,11 @@ export interface Range {
 export class Randomizer {
   constructor(file: ParameterFile, source?: BitSource, options?: { notPrivate?: boolean });
   readonly file: ParameterFile;
-  /** The symbols to send, each by itself; value is a number, or for vectors [coordinate, number]. */
+  /**
+   * The symbols to send, each by itself, until it is acknowledged; value is a number, or for vectors
+   * [coordinate, number].  Who is missing must not depend on the noise: never drop symbols because
+   * there are many, and never draw again.
+   */
   randomize(value: number | [number, number]): number[];
   randomizeReal(value: number, range?: Range): number[];
   round(value: number, range?: Range): number;

@@ -4,6 +4,9 @@
  *   const randomizer = new Randomizer(await load(await (await fetch("parameters.json")).text()));
  *   for (const symbol of randomizer.randomize(3)) send(symbol);  // each by itself, to the shuffler
  *
+ * Send every symbol until the shuffler acknowledges it, however many there are: who is missing must
+ * not depend on the noise, since few users draw any, and nobody is protected if theirs is lost.
+ *
  * Only whole numbers lie between the random bits and the messages, so the noise has exactly the law
  * that the file states; SPECIFICATION.md of paramsearch says how.
  */
