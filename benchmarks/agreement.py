@@ -6,12 +6,12 @@ with each other.  Then the three answers for some named examples, side by side.
 
     python benchmarks/agreement.py [--each 100] [--seed 0] [--kinds vectors ...] [--no-examples]
 
+``--smoke`` asks about one mechanism of every fourteenth kind, and about no examples.
 Exit code 1 if any two answers contradict each other.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import sys
@@ -20,7 +20,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
+
+import scripts
 
 from accounting import (
     Enclosure,
@@ -28,6 +29,7 @@ from accounting import (
     ExactCentral,
     ExactNoise,
     Mechanism,
+    Proposal,
     Question,
     TooLarge,
     Undecided,
@@ -35,11 +37,11 @@ from accounting import (
 )
 from accounting.model.mechanism import ExactLaw
 from accounting.model.proof_types import AuditTier
-from paramsearch import load, read
+from paramsearch import load
 from paramsearch.certification.audit import mechanism_of
 from paramsearch.certification.certify import claimed_mechanism
+from paramsearch.tables.lookup import shipped_folder
 
-ROOT = Path(__file__).resolve().parent.parent
 PROOFS: dict[AuditTier, tuple[float, ...]] = {
     "reference": (1e-6, 1e-2),
     "ball": (1e-4,),
@@ -276,10 +278,12 @@ def drawn(kind: str, seed: int) -> Case:
 
 def examples() -> dict[str, Case]:
     """Examples of the tests and the documents that are small enough, and files that are shipped."""
-    shipped = ROOT / "paramsearch" / "data" / "files"
+    shipped = shipped_folder() / "files"
     noise = ExactNoise(p=Fraction(24, 25), r=Fraction(12))
     one = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10)))
-    two = mechanism_of(read(ROOT / "tests" / "examples" / "sum_to_2.json"))
+    atoms = [{"atom": [-1, 1], "r": 12.0, "p": 0.985}, {"atom": [-1, -1, 2], "r": 12.0, "p": 0.98}]
+    asked = {"max_value": 2, "eps": 1.0, "delta": 1e-6, "eps_central": 0.9}
+    two = mechanism_of(Proposal.of({**asked, "atoms": atoms}))
     found = {
         "NB(12, 0.96) on {-1, 1}": Case(one, Question(eps=1.0)),
         "  0.9 of the users": Case(one.thinned(Fraction(9, 10)), Question(eps=1.0)),
@@ -300,6 +304,7 @@ def show_examples() -> bool:
     print(f"{'example':32s} {'reference':>25s} {'notary':>25s} {'evaluator':>25s}   seconds")
     right = True
     for name, case in examples().items():
+        scripts.say(f"example {name.strip()}")
         begun = time.perf_counter()
         found = answers(case)
         seconds = time.perf_counter() - begun
@@ -330,19 +335,23 @@ def show_kind(kind: str, seeds: range) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = scripts.parser(__doc__)
     parser.add_argument("--each", type=int, default=100, help="mechanisms of every kind")
     parser.add_argument("--seed", type=int, default=0, help="of the first mechanism")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--no-examples", action="store_true")
     options = parser.parse_args()
-    seeds = range(options.seed, options.seed + options.each)
+    kinds, each = (options.kinds[::14], 1) if options.smoke else (options.kinds, options.each)
+    seeds = range(options.seed, options.seed + each)
     heads = "  ".join(f"{name:>15s}" for name in ("reference", "notary", "evaluator"))
     print("for each proof: how many mechanisms it answers, and the largest relative gap")
     print(f"{'kind':26s} {'count':>5s}  {heads}  wrong", flush=True)
-    wrong = sum(show_kind(kind, seeds) for kind in options.kinds)
-    print(f"{options.each * len(options.kinds):,} mechanisms, {wrong} disagreements", flush=True)
-    right = options.no_examples or show_examples()
+    wrong = 0
+    for i, kind in enumerate(kinds, 1):
+        scripts.say(f"kind {i} of {len(kinds)}: {kind}")
+        wrong += show_kind(kind, seeds)
+    print(f"{each * len(kinds):,} mechanisms, {wrong} disagreements", flush=True)
+    right = options.no_examples or options.smoke or show_examples()
     return 0 if right and not wrong else 1
 
 

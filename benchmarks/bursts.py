@@ -5,17 +5,20 @@ k = 1, 2, ...  At max_value 1, with one atom, the rates with the fewest messages
 numerically, by sequential quadratic programming; that is an estimate without a side.
 
     python benchmarks/bursts.py [--figure FILE.png] [--searches]
+
+``--smoke`` takes one m, a coarse grid and a few steps, and searches at max_value 1 only.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import scripts
 from scipy.optimize import minimize, minimize_scalar
 
 from accounting.model.costs import central_messages
@@ -29,10 +32,33 @@ HERE = Path(__file__).resolve().parent
 AT_MOST = {(1, 0.9): 480, (5, 0.9): 4_560, (10, 0.9): 9_300, (20, 0.9): 19_600, (50, 0.9): 51_000,
            (200, 0.1): 58_000}  # fmt: skip
 """Most noise messages allowed, by (max_value, eps* / eps)."""
-SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 48, 64)
 LENGTH, JUMPS = 1400, 90
 """Outcomes of a table, and the largest number of copies at once."""
 Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How thoroughly to look.
+
+    Attributes:
+        sizes: The values of m.
+        starts: Those that the free rates start from.
+        grid: Number of values of r that are compared first.
+        halvings: Number of halvings of the interval of a mean.
+        steps: Number of steps of the quadratic programming.
+        searches: The problems to search, of ``AT_MOST``.
+    """
+
+    sizes: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24, 48, 64)
+    starts: tuple[int, ...] = (4, 8, 24)
+    grid: int = 41
+    halvings: int = 40
+    steps: int = 300
+    searches: tuple[tuple[int, float], ...] = tuple(AT_MOST)
+
+
+SMOKE = Effort(sizes=(4,), starts=(4,), grid=3, halvings=8, steps=3, searches=((1, 0.9),))
 
 
 def masses(rates: Array) -> Array:
@@ -77,7 +103,7 @@ def divergences(w: Array) -> tuple[Array, Array]:
     return np.array(values), np.array(slopes)
 
 
-def free_rates(start: Array) -> Array:
+def free_rates(start: Array, effort: Effort) -> Array:
     """Rates with about the fewest messages."""
     jumps = np.arange(1, len(start) + 1)
 
@@ -104,7 +130,7 @@ def free_rates(start: Array) -> Array:
             "fun": lambda x: -log_delta(x)[0],
             "jac": lambda x: -log_delta(x)[1],
         },
-        options={"maxiter": 300, "ftol": 1e-9},
+        options={"maxiter": effort.steps, "ftol": 1e-9},
     )
     return np.exp(found.x)
 
@@ -114,13 +140,13 @@ def law_of(mean: float, r: float, m: int) -> Law:
     return Burst.from_mean(**made, m=m) if m else NegativeBinomial.from_mean(**made)
 
 
-def least_mean(m: int) -> tuple[float, float]:
+def least_mean(m: int, effort: Effort) -> tuple[float, float]:
     """The mean and the r of the cheapest noise of one law; m = 0 is the negative binomial."""
     from accounting.evaluator.noise_tables import noise_table
 
     def mean_at(log_r: float) -> float:
         low, high = 50.0, 2000.0
-        for _ in range(40):
+        for _ in range(effort.halvings):
             middle = math.sqrt(low * high)
             law = law_of(middle, math.exp(log_r), m)
             w = with_geometric(noise_table(NoiseSum.of(law), LENGTH).mass)
@@ -128,10 +154,15 @@ def least_mean(m: int) -> tuple[float, float]:
         return high
 
     # several local minima: outcomes enter and leave the sum as r changes
-    grid = np.linspace(math.log(13.5), math.log(30), 41)
+    grid = np.linspace(math.log(13.5), math.log(30), effort.grid)
     best = float(min(grid, key=mean_at))
     width = float(grid[1] - grid[0])
-    found = minimize_scalar(mean_at, bounds=(best - width, best + width), method="bounded")
+    found = minimize_scalar(
+        mean_at,
+        bounds=(best - width, best + width),
+        method="bounded",
+        options={"maxiter": effort.steps},
+    )
     return min((mean_at(x), math.exp(x)) for x in (best, float(found.x)))
 
 
@@ -193,17 +224,22 @@ def negative_binomial(max_value: int, fraction: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--figure", type=Path)
+    parser = scripts.parser(__doc__)
+    parser.add_argument("--figure", type=Path, metavar="FILE.png")
     parser.add_argument("--searches", action="store_true", help="search with bursts as well")
     asked = parser.parse_args()
+    effort = SMOKE if asked.smoke else Effort()
     central = central_messages(CENTRAL)
     means: dict[int, float] = {}
     spread: dict[int, float] = {}
-    for m in (0, *SIZES):
-        means[m], spread[m] = least_mean(m)
-    starts = [Burst.from_mean(mean=means[m], r=spread[m], m=m) for m in (4, 8, 24)]
-    found = [free_rates(rates_of(start)) for start in starts]
+    for m in (0, *effort.sizes):
+        scripts.say(f"the least mean of bursts, m = {m}" if m else "the least mean")
+        means[m], spread[m] = least_mean(m, effort)
+    found = []
+    for m in effort.starts:
+        scripts.say(f"free rates from m = {m}")
+        start = Burst.from_mean(mean=means[m], r=spread[m], m=m)
+        found.append(free_rates(rates_of(start), effort))
     least, free = min(
         ((float(np.arange(1, JUMPS + 1) @ rates), rates) for rates in found), key=lambda it: it[0]
     )
@@ -229,7 +265,8 @@ def main() -> None:
             "| proof | seconds |"
         )
         print("|--:|--:|--:|--:|--:|--:|--:|---|--:|")
-        for row in AT_MOST:
+        for row in effort.searches:
+            scripts.say(f"search at max_value {row[0]}")
             print(search(*row), flush=True)
 
 

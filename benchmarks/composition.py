@@ -8,18 +8,21 @@ bounds of delta at our eps.  Seconds are those of one run, ours for the search f
 bounds, the peer's for composing and reading off, without the export, which is listed once.
 
     python benchmarks/composition.py
+
+``--smoke`` takes one file, one release, and a wide interval.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
-from paramsearch import load, loss_distribution
+import scripts
 
-FILES = Path(__file__).resolve().parent.parent / "paramsearch" / "data" / "files"
+from paramsearch import load, loss_distribution
+from paramsearch.tables.lookup import shipped_folder
+
 NAMES = ("5-1-1e-06-0.9.json", "5-0.25-1e-06-0.9.json")
 TIMES = (1, 10, 100)
 DELTA, INTERVAL = 1e-6, 1e-4
@@ -33,15 +36,19 @@ def timed(work: Callable[[], Found]) -> tuple[Found, float]:
 
 
 def main() -> None:
+    smoke = scripts.parser(__doc__).parse_args().smoke
+    names, times, interval = (NAMES[:1], (1,), 1e-2) if smoke else (NAMES, TIMES, INTERVAL)
     print("| file | releases | eps, ours | eps, peer | away | delta over ours | s, ours : peer |")
     print("|---|--:|---|--:|--:|--:|--:|")
     exports = []
-    for name in NAMES:
-        one = loss_distribution(load(FILES / name))
+    for name in names:
+        scripts.say(f"exporting {name}")
+        one = loss_distribution(load(shipped_folder() / "files" / name))
         one.delta(1.0)  # compiles, and warms up
-        exported, seconds = timed(lambda: one.to_dp_accounting(INTERVAL))
+        exported, seconds = timed(lambda: one.to_dp_accounting(interval))
         exports.append(f"{seconds:.1f} s")
-        for releases in TIMES:
+        for releases in times:
+            scripts.say(f"{releases} of {name}")
             whole = one.power(releases)
             ours, own_seconds = timed(lambda: whole.epsilon(DELTA))
             theirs, peer_seconds = timed(
@@ -56,7 +63,7 @@ def main() -> None:
                 f"| {own_seconds:.2f} : {peer_seconds:.2f} = {own_seconds / peer_seconds:.0f} |",
                 flush=True,
             )
-    print(f"\nExport at the interval {INTERVAL:g}: {' and '.join(exports)}.")
+    print(f"\nExport at the interval {interval:g}: {' and '.join(exports)}.")
 
 
 if __name__ == "__main__":

@@ -10,24 +10,24 @@ and the best split of the slack, computed here; beyond max_value 1,000, without 
     python benchmarks/generate.py --csv FILE --rows --growth FILE.png --headline FILE.svg
 
 Rows that are already in the CSV file are not run again, so that a long table can be made in pieces.
+``--smoke`` makes the row 1@0.9 alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import math
 import multiprocessing
 import resource
 import shutil
-import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import scripts
 import stamp
 
 from accounting.model.costs import noise_messages
@@ -278,7 +278,7 @@ def key_of(text: str) -> Key:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = scripts.parser(__doc__)
     first = [key_of(text) for text in ("1", "2", "5", "10", "20")]
     parser.add_argument("--rows", type=key_of, nargs="*", default=first, metavar="VALUE@FRACTION")
     parser.add_argument("--all", action="store_true")
@@ -290,11 +290,13 @@ def main() -> None:
     asked = parser.parse_args()
     results = read(asked.csv) if asked.csv and asked.csv.exists() else []
     known = {result.key for result in results}
-    for key in WITHIN if asked.all else asked.rows:
+    wanted = list(WITHIN) if asked.all else asked.rows
+    for key in [(1, 0.9)] if asked.smoke else wanted:
         if key in known:
             continue
+        scripts.say(f"max_value {key[0]}, eps*/eps {key[1]:g}")
         results.append(run(key, asked.keep))
-        print(" ".join(cells(results[-1])), file=sys.stderr, flush=True)
+        scripts.say(" ".join(cells(results[-1])))
         results.sort(key=lambda result: (-result.fraction, result.max_value))
         if asked.csv:
             write(asked.csv, results)

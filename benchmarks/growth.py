@@ -9,11 +9,12 @@ largest resident size of the process, which is about 160 MiB before any work.  E
 process of its own.  A warm-up call compiles the kernels and is not counted.
 
     python benchmarks/growth.py [--sizes 5 20 50] [--large] [--search] [--csv FILE]
+
+``--smoke`` measures two small sizes once.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
 import multiprocessing
@@ -28,6 +29,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import scripts
 
 from accounting import (
     Configuration,
@@ -123,7 +125,7 @@ def find_scale(max_value: int) -> float:
             low = scale
         else:
             high = scale
-        print(f"max_value {max_value}: scale {scale:.1f} gives {delta}", file=sys.stderr)
+        scripts.say(f"max_value {max_value}: scale {scale:.1f} gives {delta}")
         scale = (low + high) / 2 if low and high < math.inf else low * 1.5 or high / 1.5
     raise RuntimeError(f"no scale found for max_value = {max_value}")
 
@@ -187,23 +189,25 @@ def markdown(rows: Sequence[dict[str, object]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How the accounting grows with max_value.")
+    parser = scripts.parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--large", action="store_true", help=f"also max_value = {LARGE}")
     parser.add_argument("--search", action="store_true", help="find the scales again")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--csv", type=Path, help="write the measurements here")
     chosen = parser.parse_args()
+    if chosen.smoke:
+        chosen.sizes, chosen.repeats = [2, 5], 1
     sizes = [*chosen.sizes, *([LARGE] if chosen.large else [])]
     known = {} if chosen.search else SCALES
     scales = {n: known[n] if n in known else find_scale(n) for n in sizes}
-    print(f"scales: {scales}", file=sys.stderr)
+    scripts.say(f"scales: {scales}")
     found: list[Measurement] = []
     for name in PASSES:
         for n in sizes:
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
                 found.append(pool.submit(measure, n, scales[n], name, chosen.repeats).result())
-            print(f"{name}, max_value {n}: {found[-1].seconds:.3g} s", file=sys.stderr)
+            scripts.say(f"{name}, max_value {n}: {found[-1].seconds:.3g} s")
     rows = [{title: cell(m) for title, cell in COLUMNS.items()} for m in found]
     print(markdown(rows))
     if growing := growth(found):

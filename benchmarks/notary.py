@@ -6,15 +6,17 @@ pairs, ball arithmetic throughout, beside the fast rigorous evaluators on the sa
 Families are hubs, and ones below 9; the noise has r = 12 and means that make delta(1) about 1e-6.
 
     python benchmarks/notary.py [--sizes 5 20 50] [--large]
+
+``--smoke`` takes short polynomials, and proves max_value 5 alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from fractions import Fraction
 
 import mpmath
+import scripts
 from flint import arb, arb_poly
 from growth import EPS, EPS_CENTRAL, SCALES, configuration
 
@@ -27,21 +29,21 @@ from accounting.notary.notary import Notary
 LENGTH, SAMPLE, BITS = 8192, 20_000, 128
 
 
-def products() -> None:
+def products(length: int, sample: int) -> None:
     with precision(BITS):
-        one = arb_poly([1 / arb(i + 3) for i in range(LENGTH)])
-        two = arb_poly([1 / arb(i + 7) for i in range(LENGTH)])
+        one = arb_poly([1 / arb(i + 3) for i in range(length)])
+        two = arb_poly([1 / arb(i + 7) for i in range(length)])
         start = time.perf_counter()
         _ = one * two
         balls = time.perf_counter() - start
     mpmath.iv.prec = BITS
     a, b, total = mpmath.iv.mpf(1) / 3, mpmath.iv.mpf(1) / 7, mpmath.iv.mpf(0)
     start = time.perf_counter()
-    for _ in range(SAMPLE):
+    for _ in range(sample):
         total += a * b
-    each = (time.perf_counter() - start) / SAMPLE
-    intervals = each * LENGTH**2
-    print(f"product of two polynomials of length {LENGTH}, {BITS} bits")
+    each = (time.perf_counter() - start) / sample
+    intervals = each * length**2
+    print(f"product of two polynomials of length {length}, {BITS} bits")
     print(f"  arb_poly   {balls:10.4f} s")
     print(f"  mpmath iv  {intervals:10.1f} s  ({each * 1e6:.1f} us each, times N^2)")
     print(f"  ratio      {intervals / balls:10.0f}")
@@ -73,13 +75,17 @@ def proof(max_value: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = scripts.parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[5, 20, 50])
     parser.add_argument("--large", action="store_true", help="also max_value 200")
     options = parser.parse_args()
-    products()
+    length, sample = (64, 100) if options.smoke else (LENGTH, SAMPLE)
+    scripts.say("products of polynomials")
+    products(length, sample)
     Protocol(configuration(5, SCALES[5])).delta(EPS)  # compiles
-    for size in [*options.sizes, *([200] if options.large else [])]:
+    sizes = [*options.sizes, *([200] if options.large else [])]
+    for size in [5] if options.smoke else sizes:
+        scripts.say(f"proof for max_value {size}")
         proof(size)
 
 

@@ -7,15 +7,18 @@ and without the correction for heavy tails; the ratio of messages to the value o
 times.
 
     python benchmarks/stage_1.py [--families 60] [--problems 10@0.9 20@0.9 ...]
+
+``--smoke`` solves four families at 5@0.9.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 import time
 from collections.abc import Iterator
+
+import scripts
 
 from accounting.model.problem import Problem
 from paramsearch.search.budget import Budget
@@ -120,12 +123,15 @@ HEADER = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = scripts.parser(__doc__)
     parser.add_argument("--families", type=int, default=60)
     parser.add_argument("--problems", nargs="*", default=PROBLEMS, metavar="VALUE@FRACTION")
     asked = parser.parse_args()
+    if asked.smoke:
+        asked.families, asked.problems = 4, ["5@0.9"]
     print("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER))
     for text in asked.problems:
+        scripts.say(f"{asked.families} families at {text}")
         print(run(text, asked.families), flush=True)
 
 

@@ -16,12 +16,16 @@ def date() -> str:
 
 
 def commit() -> str:
-    """The short name of the commit, with a plus if files have changed since."""
+    """The short name of the commit, with a plus if files have changed since; "unknown" outside a
+    clone."""
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        try:
+            done = subprocess.run(
+                ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+        except OSError:  # git is not installed
+            return ""
         return done.stdout.strip()
 
     changed = git("status", "--porcelain", "--", "accounting", "paramsearch")

@@ -21,11 +21,12 @@ gap that is asked for; the share of pairs within the target is printed, and a se
 for a tenth of the gap to raise it.
 
     python benchmarks/versus_dp_accounting.py [--repeats 5] [--csv FILE]
+
+``--smoke`` takes a gap of 30% once, and a batch of five columns.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
 import statistics
@@ -35,6 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import scripts
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -49,6 +51,7 @@ SHIFTS = (-2, -1, 1, -1, 1)
 EPS = 0.1
 TARGETS = (0.01, 0.001)
 COLUMNS, SEED = 60, 1
+SMOKE_TARGETS, SMOKE_COLUMNS = (0.3,), 5
 SINGLE, BATCH = 100, 1000
 """The ratios that are required, at the first target."""
 
@@ -188,9 +191,9 @@ def ours(gap: float) -> Enclosure:
     return product_divergence(noises(), SHIFTS, eps=EPS, gap=gap)
 
 
-def batch(gap: float) -> tuple[Enclosure, FloatArray]:
-    """The largest divergence of all pairs of columns, and the gap of every pair."""
-    shape = (COLUMNS, len(MEANS))
+def batch(gap: float, count: int) -> tuple[Enclosure, FloatArray]:
+    """The largest divergence of all pairs of so many columns, and the gap of every pair."""
+    shape = (count, len(MEANS))
     columns = np.random.default_rng(SEED).integers(-2, 2, size=shape, endpoint=True)
     worst, _, lower, upper = LinearQueries.of(columns, noises()).delta(eps=EPS, gap=gap)
     return worst, (upper - lower) / np.maximum(upper, 5e-324)
@@ -234,12 +237,14 @@ class Ratios:
         ]
 
 
-def compare(target: float, peer: Peer, repeats: int) -> tuple[Row, list[Row], list[str]]:
+def compare(
+    target: float, peer: Peer, repeats: int, columns: int
+) -> tuple[Row, list[Row], list[str]]:
     """A row for the single product, rows for the batches, and the verdicts."""
     gaps = (target, target / 10)
     calls: list[Callable[[], object]] = [
         lambda: ours(peer.gap),
-        *(lambda gap=gap: batch(gap) for gap in gaps),
+        *(lambda gap=gap: batch(gap, columns) for gap in gaps),
         peer.upper,
     ]
     if peer.lower is not None:
@@ -263,7 +268,7 @@ def compare(target: float, peer: Peer, repeats: int) -> tuple[Row, list[Row], li
     batch_rows: list[Row] = []
     verdicts = ratios.verdicts(f"{peer.way}, single", SINGLE)
     for gap, seconds in zip(gaps, (loose, tight), strict=True):
-        worst, reached = batch(gap)
+        worst, reached = batch(gap, columns)
         per_pair = seconds / len(reached)
         ratios = Ratios.of(upper, lower, per_pair)
         batch_rows.append(
@@ -297,25 +302,30 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed next to Google's dp_accounting.")
+    parser = scripts.parser(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--csv", type=Path, help="write the measurements here")
     chosen = parser.parse_args()
+    targets, columns, repeats = TARGETS, COLUMNS, chosen.repeats
+    if chosen.smoke:
+        targets, columns, repeats = SMOKE_TARGETS, SMOKE_COLUMNS, 1
     truth = ours(1e-4)
-    batch(TARGETS[0])
+    batch(targets[0], columns)
     print(f"The divergence is in {truth} (ours, at a gap of 0.01%).\n")
     rows: list[Row] = []
     batch_rows: list[Row] = []
     verdicts: list[str] = []
-    for target in TARGETS:
+    for target in targets:
+        scripts.say(f"looking for the peer's grids with a gap of {target:.1%}")
         for peer in find_peers(truth, target):
-            row, batched, said = compare(target, peer, chosen.repeats)
+            scripts.say(f"{peer.way}, {repeats} times")
+            row, batched, said = compare(target, peer, repeats, columns)
             rows.append(row)
             batch_rows += batched
-            verdicts += said if target == TARGETS[0] else []
+            verdicts += said if target == targets[0] else []
     print(markdown(rows))
     print(f"\nBatches, per pair, next to the single product of the peer:\n\n{markdown(batch_rows)}")
-    print(f"\nRequirements, at {TARGETS[0]:.0%}:\n", *verdicts, sep="\n")
+    print(f"\nRequirements, at {targets[0]:.0%}:\n", *verdicts, sep="\n")
     if chosen.csv:
         write_csv(chosen.csv, [*rows, *batch_rows])
 

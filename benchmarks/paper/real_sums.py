@@ -8,12 +8,11 @@ with the noise of its theorem.
 
     python benchmarks/paper/real_sums.py [--users 1e5 1e6 1e7 1e8] [--csv FILE] [--figure FILE.png]
 
-Rows that are already in the CSV file are not run again.
+Rows that are already in the CSV file are not run again.  ``--smoke`` runs a hundred users alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import math
@@ -27,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
+import scripts
 import stamp
 
 from accounting.model.costs import bits_per_message, noise_messages
@@ -55,7 +55,9 @@ class Row:
     date: str
 
 
-def run(n: int) -> Row:
+def run(n: int, *more: str) -> Row:
+    """Run the command once, with further options."""
+    scripts.say(f"{n:,} users")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file.json"
         begun = time.perf_counter()
@@ -63,7 +65,7 @@ def run(n: int) -> Row:
             [
                 *(sys.executable, "-m", "paramsearch", "generate-real", "--n", str(n)),
                 *("--eps", str(EPS), "--delta", str(DELTA), "--zeta", str(ZETA)),
-                *("-o", str(file)),
+                *("-o", str(file), *more),
             ],
             check=True,
             stdout=subprocess.DEVNULL,
@@ -155,15 +157,16 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = scripts.parser(__doc__)
     parser.add_argument("--users", type=float, nargs="*", default=[1e5, 1e6, 1e7, 1e8])
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--figure", type=Path, metavar="FILE.png")
     asked = parser.parse_args()
     rows = read(asked.csv) if asked.csv and asked.csv.exists() else []
-    for n in map(round, asked.users):
+    users, more = ([100], ["--tries", "1"]) if asked.smoke else (asked.users, [])
+    for n in map(round, users):
         if n not in {row.n for row in rows}:
-            rows = sorted([*rows, run(n)], key=lambda row: row.n)
+            rows = sorted([*rows, run(n, *more)], key=lambda row: row.n)
             if asked.csv:
                 write(asked.csv, rows)
     print(markdown(rows))

@@ -2,7 +2,9 @@
 
 A text file has one symbol per line.  The other formats have a column ``symbol`` (or a single
 column), and may have a column ``id`` whose entries are unique.  Anything that is not an integer is
-passed on as -1, which is not a symbol of any file.
+passed on as -1, which is not a symbol of any file.  Every line of a CSV file is a message of its
+own: entries in quotes may have commas and doubled quotes, but no line breaks, and a line whose
+quotes do not match has no symbol, so that no user's message changes what another one is.
 
 The files are untrusted.  Lines have bounded length, and Arrow batches are validated before their
 offsets are used: an offset out of bounds would crash the process.
@@ -10,6 +12,7 @@ offsets are used: an offset out of bounds would crash the process.
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import stat
@@ -98,18 +101,29 @@ def _lines(file: TextIO, path: Path) -> Iterator[Portion]:
 
 def _rows(file: TextIO, path: Path) -> Iterator[Portion]:
     lines = bounded_lines(file, path)
-    header = [name.strip().strip('"') for name in next(lines, "").split(",")]
+    header = _cells(next(lines, ""))
     where = column(header, path)
     name = header.index("id") if "id" in header else None
 
     def entries() -> Iterator[tuple[str, str | None]]:
         for line in lines:
             if line.strip():
-                row = [cell.strip().strip('"') for cell in line.split(",")]
+                row = _cells(line)
                 symbol = row[where] if where < len(row) else ""
                 yield symbol, row[name] if name is not None and name < len(row) else None
 
     yield from _symbols(entries(), with_ids=name is not None)
+
+
+def _cells(line: str) -> list[str]:
+    """Return the entries of a line of a CSV file, none if its quotes do not match."""
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(",")]
+    try:
+        (row,) = csv.reader([line.strip()], skipinitialspace=True, strict=True)
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in row]
 
 
 def column(names: Sequence[str], path: Path) -> int:

@@ -45,8 +45,8 @@ def audit_table(
 ) -> None:
     """Prove the files of a table again, and check that no problem costs more than a harder one.
 
-    Exit code 1 if a claim is violated, or a file is misstated, rejected or not what the index says;
-    3 if one is undecided.
+    Exit code 1 if a claim is violated or a certificate is false; else 2 if a file cannot be read,
+    is rejected or differs from the index; else 3 if one is undecided.
     """
     from paramsearch.tables.index import FILES
     from paramsearch.tables.lookup import Table
@@ -85,8 +85,10 @@ def audit_table(
         if unknown:
             some = f"{len(unknown)} files are not in the index, such as {unknown[0]}"
             show([("note", f"{some}; `paramsearch table` makes a new index", "yellow")])
-    if any(counts[verdict] for verdict in ("violated", "misstated", "changed", "rejected")):
+    if counts["violated"] or counts["misstated"]:
         raise typer.Exit(ExitCode.VIOLATED)
+    if counts["changed"] or counts["rejected"]:  # nothing is known to be false
+        raise typer.Exit(ExitCode.BAD_INPUT)
     if counts["undecided"]:
         raise typer.Exit(ExitCode.UNDECIDED)
 

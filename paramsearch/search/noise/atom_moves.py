@@ -176,7 +176,13 @@ def _log_delta(
     # a pair with several coordinates or releases is the product of its single ones
     start = np.concatenate([[0], np.cumsum([len(of_pair) for of_pair in shifts])])
     view_pairs = replace(single, start=single.start[start], releases=model.view_pairs.releases)
-    estimator = Estimator(view_pairs, eps=model.target.problem.eps, delta=model.target.goal)
+    target = model.target
+    estimator = Estimator(
+        view_pairs,
+        eps=target.problem.eps,
+        delta=target.goal,
+        m=model.burst_sizes if target.m else None,
+    )
     return estimator.log_delta(solution.x)
 
 

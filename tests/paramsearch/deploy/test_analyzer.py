@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +147,11 @@ def test_files_of_messages(tmp_path: Path) -> None:
         ('symbol\n0\n"\n1\n1\n', 3, 1, 0),
         ("symbol\n" + "9" * 200_000 + "\n1\n", 1, 1, 0),
         ("symbol\n+1\n1_0\n-0\n2.0\n3\n", 1, 4, 0),
+        # a comma within quotes separates nothing
+        ('id,symbol\n"a,b",0\n"a,c",1\n"a,b",2\n', 2, 0, 1),
+        ('"id", "symbol"\n"say ""7,8""", "0"\n"say ""7""",1\n', 2, 0, 0),
+        # quotes that do not match are the matter of their line
+        ('id,symbol\n"a,0\nb,1\n"c""d"e,2\n"f",3\n', 2, 2, 0),
     ):
         (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
         analyzer = Analyzer(file())
@@ -152,7 +159,7 @@ def test_files_of_messages(tmp_path: Path) -> None:
             analyzer.add(portion, ids)
         counts = analyzer.messages, analyzer.rejected, analyzer.duplicates
         assert counts == (messages, rejected, duplicates), text[:40]
-    for text in ("0\n1\n", "id\n0\n", "a,b\n1,2\n"):
+    for text in ("0\n1\n", "id\n0\n", "a,b\n1,2\n", '"symbol\n1\n'):
         (tmp_path / "odd.csv").write_text(text)
         with pytest.raises(InvalidParameter, match="one must be 'symbol'"):
             list(portions(tmp_path / "odd.csv"))
@@ -171,3 +178,22 @@ def test_files_of_messages(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_text("no")
     with pytest.raises(InvalidParameter, match="cannot be read"):
         list(portions(tmp_path / "broken.parquet"))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.text(st.characters(exclude_categories=["C", "Z"]))),
+        max_size=20,
+    )
+)
+def test_a_csv_file_that_python_writes_is_read_as_it_is(rows: list[tuple[int, str]]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "m.csv"
+        with path.open("w", newline="", encoding="utf-8") as made:
+            writer = csv.writer(made)
+            writer.writerows([("name, of the user", "id", "symbol")])
+            writer.writerows([("x, y", name, symbol) for symbol, name in rows])
+        found = [
+            pair for portion, ids in portions(path) for pair in zip(portion, ids or (), strict=True)
+        ]
+    assert found == rows

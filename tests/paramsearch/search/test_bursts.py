@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from paramsearch.search.families.atom_moves import _active_pairs, _effects, _log_delta
 
 from accounting import Burst, Configuration, Protocol, greedy
 from accounting.model.problem import Problem
 from paramsearch import Request, audit, generate, load
 from paramsearch.parameters.parameter_file import NAMED_LAWS
+from paramsearch.search.families.family_draft import FamilyDraft
 from paramsearch.search.noise.burst_sizes import SIZES, with_best_sizes
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
@@ -104,3 +106,35 @@ def test_the_usual_size() -> None:
     assert usual_m("negative-binomial") == 0
     assert usual_m("burst") in SIZES
     assert replace(Target(Problem(n=1, eps=1.0, delta=0.1, max_value=1), 0.5), m=3).at(2).m == 3
+
+
+@pytest.mark.parametrize("m", [0, 8])
+def test_moves_are_priced_for_the_law_that_is_searched(m: int) -> None:
+    """Was: as if every atom had negative binomials, whatever the search was for.
+
+    A family that differs from the draft in one atom has the divergences that the price of the move
+    to it assumes, at the same parameters.
+    """
+    searched = model(m, 10)
+    draft = FamilyDraft.from_family(searched.family)
+    x = searched.first_guess()
+    solution = optimize_noise(searched, searched.with_enough_bursts(x) if m else x, steps=6)
+    pairs = _active_pairs(draft, searched, solution)
+    share = solution.multipliers / solution.multipliers.sum()
+    active = solution.pairs[share > 1e-3]
+    assert len(active) == len(pairs) > 1
+    priced = _log_delta(searched, solution, pairs, [])
+    assert np.abs(priced - searched.estimator.log_delta(solution.x, active)).max() < 0.02
+
+    value, parts = 7, (*draft.parts[7][:-1],)
+    effects = list(_effects(draft, 0, value, parts, pairs))
+    assert effects
+    after = _log_delta(searched, solution, pairs, effects)[len(pairs) :]
+    changed = draft.changed({value: parts})
+    assert changed is not None
+    other = NoiseModel(changed.family, searched.target)
+    assert other.family.atoms != searched.family.atoms
+    place = {at: i for i, at in enumerate(searched.defined_values)}
+    same = solution.x[:, [place[at] for at in other.defined_values]]
+    truth = other.estimator.log_delta(same, active[[effect.pair for effect in effects]])
+    assert np.abs(after - truth).max() < 0.02

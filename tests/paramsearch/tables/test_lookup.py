@@ -279,9 +279,27 @@ def test_the_audit_of_a_table(place: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps(data))
     (bad / "files" / "1-1-1e-06-0.9.json").unlink()
     done = run("audit-table", bad)
-    assert done.returncode == 1
+    assert done.returncode == 2  # both are no files, and of the third the claim is proved
     assert "2-1-1e-06-0.9.json" in done.stdout
     assert "1 of 3 files audited" in done.stdout
+
+
+@pytest.mark.parametrize("broken", [b"no JSON", b"\xff", None, "other"])
+def test_a_table_with_a_file_that_cannot_be_read_is_bad_input(
+    tmp_path: Path, broken: bytes | str | None
+) -> None:
+    """Was exit code 1, which says that a claim is violated."""
+    place = table_of(tmp_path / "t", ("1-1-1e-06-0.9",))
+    path = place / "files" / "1-1-1e-06-0.9.json"
+    if broken is None:
+        path.unlink()
+    elif broken == "other":
+        path.write_bytes((shipped_folder() / "files" / "2-1-1e-06-0.9.json").read_bytes())
+    elif isinstance(broken, bytes):
+        path.write_bytes(broken)
+    done = run("audit-table", place, "--json")
+    assert done.returncode == 2, done.stdout
+    assert json.loads(done.stdout)["verdicts"] == {"changed": 1}
 
 
 def test_a_forged_file_is_violated(tmp_path: Path) -> None:
