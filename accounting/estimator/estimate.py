@@ -54,8 +54,9 @@ _MOST_MIXTURES = 40_000
 _BELOW, _ABOVE, _CAP = 3.5, 3.6, 1.8
 """In units of the largest slack: reach of the grid below eps and above eps - slack, and the loss
 of one factor above which an outcome is an outlier."""
-_STEEP_SHAPE = 7.0, 5.25, 4.4
-"""Of steep grids: cells per slack in units of z, and slacks below and above eps."""
+_STEEP_CELLS, _STEEP_BELOW, _STEEP_ABOVE, _STEEP_ABOVE_OF_SUMS = 9.0, 4.0, 4.5, 9.0
+"""The same of a steep grid: cells per slack in units of z, reach below and above eps, and above
+where several central losses or releases add up."""
 _FEWEST_CELLS = 4.2
 """Smallest number of cells per slack, in units of z = sqrt(2 log(1 / delta))."""
 _STEEP_FROM = 1e-13
@@ -222,7 +223,8 @@ class Estimator:
             if len(saddle.pairs) < len(pairs):
                 some = pairs[saddle.pairs]
                 part = PairGroup.of(self.view_pairs, some, self.slack[some])
-            grid = self._grid(float(part.slack.min()), *_STEEP_SHAPE)
+            above = _STEEP_ABOVE_OF_SUMS if self.all_cases else _STEEP_ABOVE
+            grid = self._grid(float(part.slack.min()), _STEEP_CELLS, _STEEP_BELOW, above)
             yield saddle.pairs, part, grid.steep(saddle.tilt, saddle.cap)
 
     def _grid(self, slack: float, cells: float, below: float, above: float) -> PeriodicGrid:

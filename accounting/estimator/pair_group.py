@@ -93,6 +93,12 @@ class PairGroup:
         return out.reshape(len(out), *values.shape[1:])
 
     @property
+    def sums_centrals(self) -> bool:
+        """Whether the losses of several central factors add up in a pair."""
+        of_pair = np.add.reduceat(self.factor >= len(self.plain), self.start[:-1])
+        return self.releases > 1 or int(of_pair.max()) > 1
+
+    @property
     def stride(self) -> int:
         """Number of cases of a central factor that are taken together, an odd number."""
         return 2 * (int(self.central.mix[:, 0].max()) // (2 * _CASES_PER_FACTOR)) + 1

@@ -23,9 +23,9 @@ from accounting.estimator.pair_group import CellTables, PairGroup
 # Rules of thumb, as in ``estimate``; the tests compare the estimates with rigorous bounds.
 _CAPS = np.array([1.15, 1.25, 1.35, 1.5, 1.65, 1.8, 2.0, 2.3, 2.7])
 """Caps that are tried, in units of the largest slack."""
-_STEEPEST, _OCTAVES, _PER_OCTAVE = 1.5, 7, 3
-"""Steepest tilt in units of z^2 / slack, the saddle point of a normal loss; number of octaves of
-tilts below it, and of tilts in each."""
+_STEEPEST, _PER_OCTAVE = 1.5, 3
+"""Steepest tilt in units of z^2 / slack, the saddle point of a normal loss; number of tilts in each
+octave below it."""
 _LARGEST_EXPONENT = 600.0
 """Largest tilt times loss of one factor, so that doubles hold the moments."""
 _LOST_DIGITS, _HARMLESS = 6.5, 3.0
@@ -50,7 +50,8 @@ def saddles(group: PairGroup, tables: CellTables, eps: float, delta: float) -> I
     slack = float(group.slack.min())
     caps = _CAPS * group.slack.max()
     steepest = min(_STEEPEST * 2 * math.log(1 / delta) / slack, _LARGEST_EXPONENT / caps[-1])
-    tilts = steepest * 2.0 ** np.arange(-_OCTAVES, 0.5 / _PER_OCTAVE, 1 / _PER_OCTAVE)
+    octaves = math.log2(steepest * (eps if group.sums_centrals else slack))
+    tilts = steepest * 2.0 ** (np.arange(-_PER_OCTAVE * math.ceil(octaves), 1) / _PER_OCTAVE)
     log_moment, beyond = _of_factors(group, tables, tilts, caps)
     # e^{-c eps} E[e^{c L}] for losses below a cap, times about the largest (1 - e^{-l}) e^{-c l}
     log_mass = group.totals(log_moment)

@@ -41,6 +41,9 @@ LARGEST_EPS = 1e6
 """Largest eps that is evaluated: the grid of one factor ends at a loss of 2^22 / 16, below 3e5."""
 _ATTEMPTS = 8
 """Largest number of passes, each on a finer grid."""
+_STALLED, _MOST_STALLS = 0.98, 3
+"""An attempt that leaves more than this share of the width is in vain.  After that many in a row,
+rounding determines the width, and refining does not help."""
 _NEGLIGIBLE = 1e-4
 """Pairs whose bound is this small relative to the worst keep the cheap Chernoff bound."""
 _FAR_SMALLER = 0.1
@@ -81,6 +84,7 @@ def evaluate(
     upper = np.where(view_pairs.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
     wanted = Refinement(eps=eps, gap=gap, absolute=absolute)
+    before, stalls = math.inf, 0
     while len(left) and wanted.attempt < _ATTEMPTS:
         part = view_pairs if len(left) == view_pairs.pair_count else view_pairs.subset(left)
         coarse = coarse_estimate(part, wanted)
@@ -101,8 +105,10 @@ def evaluate(
         width = float(upper.max()) - best
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < SMALLEST_DELTA:
             break
-        if plan.size == largest and wanted.attempt > 1:
+        stalls = stalls + 1 if width > _STALLED * before else 0
+        if stalls == _MOST_STALLS or (plan.size == largest and wanted.attempt > 1):
             break
+        before = width
         left = np.flatnonzero(upper > max(best, absolute / 2))
         wanted = _refined(wanted, found, tail=coarse.tail, attained=best, width=width)
     return PairBounds(lower, upper)
