@@ -258,7 +258,7 @@ def largest_moduli(re: FloatArray, im: FloatArray, out: FloatArray) -> None:
     for row in range(re.shape[0]):
         largest = 0.0
         for i in range(re.shape[1]):
-            largest = max(largest, max(abs(re[row, i]), abs(im[row, i])))
+            largest = max(largest, abs(re[row, i]), abs(im[row, i]))
         unit = unit_of(largest)
         square = 0.0
         for i in range(re.shape[1]):
