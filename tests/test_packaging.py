@@ -20,7 +20,8 @@ def data_files(package: str) -> list[Path]:
         path
         for path in sorted((ROOT / package).rglob("*"))
         if path.is_file()
-        and path.suffix not in {".py", ".pyc", ".nbi", ".nbc"}
+        and path.suffix != ".py"
+        and "__pycache__" not in path.parts
         and path.name not in MADE_HERE
     ]
 

@@ -37,6 +37,10 @@ class Undecided(AccountingError):
     """The bounds cannot be brought close enough together to answer the question."""
 
 
+class InexactArithmetic(AccountingError):
+    """An elementary function of this machine is less accurate than the proofs assume."""
+
+
 class Violated(AccountingError):
     """A claim was disproved."""
 

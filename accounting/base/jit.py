@@ -27,6 +27,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite
+import llvmlite.binding as llvm
 import numba
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
@@ -34,6 +36,8 @@ from numba.core.dispatcher import Dispatcher
 from accounting.base.progress import compiling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_TRANSLATION = ("USING_SVML", "DISABLE_JIT", "CPU_NAME", "CPU_FEATURES", "OPT", "LOOP_VECTORIZE")
+"""Settings of numba on which the code of an elementary function may depend."""
 
 
 class _Announcement(event.Listener):
@@ -77,6 +81,23 @@ def _compiled(function: Function, *, cached: bool) -> Function:
         except AttributeError:  # numba has changed inside: better slow than out of date
             return _compiled(function, cached=False)
     return cast(Function, compiled)
+
+
+def cache_folder(function: Callable[..., Any]) -> Path | None:
+    """Return the folder in which the machine code of a kernel is kept, None if it is not kept."""
+    if not isinstance(function, Dispatcher):
+        return None
+    path: Any = getattr(function.stats, "cache_path", None)
+    return None if path is None else Path(path)
+
+
+def code_generation() -> str:
+    """Return what decides how numba translates elementary functions on this machine."""
+    settings: Any = numba.config
+    flags = {name: getattr(settings, name, None) for name in _TRANSLATION}
+    target = llvm.get_process_triple(), llvm.get_host_cpu_name()
+    features = llvm.get_host_cpu_features().flatten()
+    return repr((numba.__version__, llvmlite.__version__, flags, target, features))
 
 
 def _frozen(function: Callable[..., Any]) -> tuple[tuple[str, str], ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from accounting.base.errors import TooLarge
+from accounting.evaluator.elementary_functions import check_elementary_functions
 from accounting.evaluator.view_pairs import ViewPairs
 from accounting.model.laws.noise import NoiseSum
 
@@ -80,9 +81,14 @@ class NoiseTables:
 
     @staticmethod
     def of(noises: Mapping[int, NoiseSum], lengths: Sequence[int]) -> NoiseTables:
-        """Masses at 0..n-1 for every noise and its length n (Lemma F1)."""
+        """Masses at 0..n-1 for every noise and its length n (Lemma F1).
+
+        Raises:
+            InexactArithmetic: If an elementary function of this machine is not accurate enough.
+        """
         from accounting.evaluator.compiled.table_kernels import noise_masses, normalize_masses
 
+        check_elementary_functions()  # every bound begins with these tables
         parts = [noise.parts for noise in noises.values()]
         n, counts = np.array(lengths), np.array([len(of) for of in parts])
         start, first = (np.concatenate([[0], np.cumsum(of)]) for of in (n, counts))
