@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from accounting.base.deadline import OutOfTime
 from accounting.base.enclosure import Enclosure
 
 _NEXT_TO_IT = 0.3
@@ -40,6 +41,10 @@ def crossing(
         The enclosure: at its upper end the upper bound is at most the level, and at its lower end,
         unless that is 0, the lower bound exceeds it.  None if no such upper end was found.
 
+    Raises:
+        OutOfTime: If the bounds ran out of time before such an upper end was found; later, the
+            enclosure is what is known by then.
+
     >>> found = crossing(lambda x: Enclosure(2**-x, 2**-x), 1e-6, near=1.0, largest=500.0, gap=1e-3)
     >>> found.lower < math.log2(1e6) <= found.upper <= found.lower + 0.02
     True
@@ -55,11 +60,15 @@ def crossing(
             search.add(trial, value(known[trial]))
         return search.low, search.high
 
-    _, high = ends(lambda found: found.upper)
-    if high == math.inf:
-        return None
-    low, _ = ends(lambda found: found.lower)
-    return Enclosure(low, high)
+    try:
+        _, high = ends(lambda found: found.upper)
+        low, _ = ends(lambda found: found.lower) if high < math.inf else (0.0, high)
+    except OutOfTime:
+        high = min((x for x, found in known.items() if found.upper <= level), default=math.inf)
+        low = max((x for x, found in known.items() if found.lower > level), default=0.0)
+        if high == math.inf:
+            raise
+    return None if high == math.inf else Enclosure(low, high)
 
 
 class _Search:

@@ -30,6 +30,7 @@ from accounting.model.family import Family
 from accounting.model.mechanism import Mechanism
 from accounting.model.proof import Proof
 from accounting.model.proof_types import (
+    BALL_COUPLED,
     COMPARISON,
     FAST,
     GAP,
@@ -149,6 +150,12 @@ def _prove_at(
     )
     if tier == "ball" or notary.disclosed is not None:
         proof = enclose(guess=lambda: _guess(mechanism, question))
+        lower, upper = proof.enclosure.lower, proof.enclosure.upper
+        if BALL_COUPLED in proof.covered and not question.decided_by(lower, upper) and gap < LOOSE:
+            with suppress(TooLarge, Undecided):  # more is clipped: the exact law may fit a table
+                again = enclose(gap=LOOSE)
+                if again.enclosure.upper < upper:
+                    proof = again.with_lower_of(proof)
         if question.any_sequence and not thinned and not proof.worst_sequence and proof.exact:
             with suppress(AccountingError):  # a lower bound is useful but optional
                 fixed, _ = prove_any_sequence(mechanism, question, LOOSE, progress)
@@ -181,6 +188,7 @@ def _prove_at(
     others = np.delete(fast.upper, doubtful)
     if fewer and not question.decided_by(found.enclosure.lower, float(others.max(initial=0.0))):
         # the fast bounds of others leave the claim open
+        fast = fast.refined(question.claim)
         doubtful = np.union1d(doubtful, fast.above(question.claim))
         found = enclose(changes=[fast.changes[int(i)] for i in doubtful])
         others = np.delete(fast.upper, doubtful)

@@ -9,7 +9,7 @@ notary's are close.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from accounting.protocol import Protocol
 _WIDTHS = (1e-4, 1e-5, 1e-6)
 """Gaps that the grids are made for, one after the other; the error of a bound is a few hundred
 times as large, because of the steep tilt that the whole loss needs."""
+_CLOSER = _WIDTHS[1]
+"""The gap for bounds of all changes that leave a claim open."""
 _NEAR = (0.5, 0.9)
 """Share of the largest bound above which a change goes on to the next grid."""
 _TAIL = 1e-4
@@ -84,19 +86,28 @@ class ThinnedBounds:
         """Upper bounds of delta(eps) of every change in one release; those of the worst are
         refined until a finer grid gains less than ``gap``, or the claim is met."""
         claim = self.question.claim
-        self.pairs.cases(progress)
         out = np.ones(self.pairs.view_pairs.pair_count)
         left: IntArray = np.arange(len(out))
         before = float("inf")
         for width, near in zip(_WIDTHS, (*_NEAR, 1.0), strict=True):
-            progress(f"bounding {len(left):,} pairs, grid for a gap of {width:.0e}")
-            part = self.pairs if len(left) == len(out) else self.pairs.subset(left)
-            out[left] = np.minimum(out[left], part.profiles(eps, 1, gap=width).at(eps))
+            bound = self.of_changes(left, eps, width=width, progress=progress)
+            out[left] = np.minimum(out[left], bound)
             largest = float(out.max())
             if before - largest <= gap * largest or (claim is not None and largest <= claim):
                 break
             left, before = np.flatnonzero(out > near * largest), largest
         return out
+
+    def of_changes(
+        self, changes: IntArray, eps: float, *, width: float, progress: Progress
+    ) -> FloatArray:
+        """Upper bounds of delta(eps) of these changes in one release, on a grid that is made for a
+        gap of ``width``."""
+        self.pairs.cases(progress)
+        progress(f"bounding {len(changes):,} pairs, grid for a gap of {width:.0e}")
+        every = len(changes) == self.pairs.view_pairs.pair_count
+        part = self.pairs if every else self.pairs.subset(changes)
+        return part.profiles(eps, 1, gap=width).at(eps)
 
     def lower(self, changes: IntArray, eps: float, *, progress: Progress) -> tuple[float, int]:
         """The largest lower bound of these changes, and which of them attains it."""
@@ -131,7 +142,14 @@ def prove_thinned(
         lower, change = bounds.lower(worst, eps, progress=progress)
     changes = bounds.less.changes
     proof = _proof(question, lower, float(upper.max()), changes[change], len(changes), gap, exact)
-    return FastProof(proof, changes, upper, np.zeros(0, np.int64), weak_lower=True)
+    return FastProof(
+        proof,
+        changes,
+        upper,
+        np.zeros(0, np.int64),
+        weak_lower=True,
+        closer=partial(bounds.of_changes, eps=eps, width=_CLOSER, progress=progress),
+    )
 
 
 def prove_thinned_sequence(

@@ -45,8 +45,8 @@ _FINER = 0.1
 """Share of the gap to which a second proof is refined where the first does not settle the bound
 that a certificate states."""
 _SEARCH_SECONDS, _SEARCH_PROOFS = 60.0, 3.0
-"""After a violation, the search for what does hold ends after this time, or after so many times as
-long as the proof took if that is more."""
+"""After a violation and without a budget, the search for what does hold ends after this time, or
+after this many times as long as the proof took if that is more."""
 _DIAGNOSIS = 0.25
 """Share of that time for the noise that is missing; the rest is for the eps that holds."""
 _LARGEST_LIMIT = 128
@@ -72,9 +72,11 @@ class Audit(Summarized):
             contradicts nothing else in it; None if that was not asked.
         certificate: The findings on the fields of the certificate; None if there is no certificate,
             or if it is about something else than the claim, the delta aside.
-        satisfied_eps: After a violation, the smallest eps that holds at the claimed delta.
+        satisfied_eps: After a violation, bounds of the smallest eps that holds at the claimed
+            delta: the upper one holds.
         searched: Whether that eps was looked for to the end, so that None means there is none or it
-            cannot be found.
+            cannot be found, and that bounds are as close as they get.
+        seconds: The time that the proof and this search took.
         limit: After a violation, bounds of delta as eps grows without bound: the probability of
             messages that the other input cannot produce.  Above the claimed delta, no eps holds.
         weak_noise: After a violation, an estimate of the noise that is missing.
@@ -95,6 +97,7 @@ class Audit(Summarized):
     certificate: CertificateCheck | None = None
     satisfied_eps: Enclosure | None = None
     searched: bool = False
+    seconds: float = 0.0
     limit: Enclosure | None = None
     weak_noise: WeakNoise | None = None
     noise_verdict: Verdict | None = None
@@ -147,8 +150,9 @@ def audit(
         gap: Relative gap between the bounds at which "undecided" is final.
         budget: Seconds after which the answer rests on what is proved so far.
         explain: Whether to look, after a violation, for the eps that does hold and for the noise
-            that is missing, for a minute or three times as long as the proof took; and to prove
-            more closely where the first proof does not settle the bound that a certificate states.
+            that is missing, until the budget ends or, without one, for a minute or three times as
+            long as the proof took; and to prove more closely where the first proof does not settle
+            the bound that a certificate states.
         progress: Called with one line of text now and then.
 
     Returns:
@@ -256,10 +260,11 @@ def audit(
         reason += f"; {_remedy(claim, gap, coupled=coupled, late=late)}"
     found = ended(verdict, reason, proof=proof, confirmed=confirmed, certificate=check)
     if explain and claim.delta < proof.enclosure.lower:
-        now = time.monotonic()
-        longest = max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))
-        return _explained(found, min(deadline, now + longest), progress)
-    return found
+        if deadline == math.inf:
+            now = time.monotonic()
+            deadline = now + max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))
+        found = _explained(found, deadline, progress)
+    return replace(found, seconds=time.monotonic() - begun)
 
 
 def lacks_central_noise(mechanism: Mechanism) -> bool:
@@ -302,7 +307,7 @@ def _explained(found: Audit, deadline: float, progress: Progress) -> Audit:
                 known=proof,
                 progress=step("looking for the eps that does hold", deadline),
             )
-    searched = eps is not None or limit.lower > claim.delta or time.monotonic() <= deadline
+    searched = limit.lower > claim.delta or time.monotonic() <= deadline
     return replace(found, satisfied_eps=eps, searched=searched, limit=limit, weak_noise=weak)
 
 

@@ -225,10 +225,18 @@ def _holds(audit: Audit, limit: Enclosure) -> Html:
     bounds = join([number(limit.lower, 5, "lower"), " and ", number(limit.upper, 5, "upper")])
     if limit.lower > audit.claim.delta:
         what = "No ε holds at this δ: as ε grows without bound, δ falls to a limit between "
-    elif audit.searched:
-        what = "No ε was found that holds at this δ. As ε grows without bound, δ falls to between "
-    else:
+    elif not audit.searched:
         return join(["The search for the ε that does hold at this δ ran out of time."])
+    elif limit.upper <= audit.claim.delta:
+        what = (
+            "No ε was found that holds at this δ, though a large one does: the upper bounds of δ "
+            "are too weak to show a smaller one. As ε grows without bound, δ falls to between "
+        )
+    else:
+        what = (
+            "No ε was found that holds at this δ, and whether one does is not decided. As ε grows "
+            "without bound, δ falls to between "
+        )
     what_it_is = ", the probability of messages that the other input cannot produce."
     return join([what, bounds, what_it_is])
 

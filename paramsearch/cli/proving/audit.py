@@ -56,7 +56,11 @@ def audit(
     ] = 1e-4,
     budget: Annotated[
         float,
-        typer.Option(help="Seconds after which to answer with what is proved.", show_default=False),
+        typer.Option(
+            help="Seconds after which to answer with what is proved; after a violation, the search "
+            "for the eps that does hold may use all of them.",
+            show_default=False,
+        ),
     ] = math.inf,
     require: Annotated[
         Path | None,
@@ -80,7 +84,8 @@ def audit(
         typer.Option(
             "--verdict-only",
             help="After a violation, look neither for the eps that does hold nor for the noise "
-            "that is missing; otherwise a minute is spent on that, or as much as on the proof.",
+            "that is missing; otherwise that takes what the proof leaves of --budget, or without "
+            "one at most a minute, or three times as long as the proof.",
         ),
     ] = False,
     as_json: options.AsJson = False,

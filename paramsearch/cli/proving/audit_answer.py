@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -40,6 +41,10 @@ _STYLE = {
     "misstated": "bold red",
     "rejected": "bold red",
 }
+_WIDE = 1.01
+"""Ratio of the bounds of an eps from which on both are said."""
+_MORE_TIME = 50
+"""Seconds of a larger budget for every ten seconds that were not enough."""
 _SHOWN_ATOMS = 4
 """Number of atoms without noise that are named."""
 _OF_NOISE = {
@@ -317,28 +322,41 @@ def _instead(found: Audit) -> Iterator[Fact]:
     limit, delta = found.limit, found.claim.delta
     if limit is None:
         return
+    late = (
+        f"out of time after {found.seconds:,.0f} s; --budget "
+        f"{math.ceil(found.seconds / 10) * _MORE_TIME} gives the search more"
+    )
     if found.satisfied_eps is not None:
-        yield "instead", f"eps = {at_most(found.satisfied_eps.upper)} holds at delta = {delta!r}"
+        low, high = found.satisfied_eps.lower, found.satisfied_eps.upper
+        text = f"eps = {at_most(high)} holds at delta = {delta!r}"
+        if high > _WIDE * low:
+            text += f"; the smallest one that does is above {at_least(low)}"
+            text += "" if found.searched else f": {late}"
+        yield "instead", text
         return
     if limit.lower == 1:
         yield "instead", f"no eps holds at delta = {delta!r}: delta is 1 at every eps"
         return
-    bounds = f"between {at_least(limit.lower)} and {at_most(limit.upper)}"
-    what = "the probability of messages that the other input cannot produce"
+    falls = (
+        f"as eps grows without bound, delta falls to a limit between {at_least(limit.lower)} and "
+        f"{at_most(limit.upper)}, the probability of messages that the other input cannot produce"
+    )
     if limit.lower > delta:
+        yield "instead", f"no eps holds at delta = {delta!r}: {falls}"
+    elif not found.searched:
+        yield "instead", f"not searched to the end: {late}"
+    elif limit.upper <= delta:
         yield (
             "instead",
-            f"no eps holds at delta = {delta!r}: as eps grows without bound, delta falls to a "
-            f"limit {bounds}, {what}",
-        )
-    elif found.searched:
-        yield (
-            "instead",
-            f"no eps was found that holds at delta = {delta!r}; as eps grows without bound, delta "
-            f"falls to a limit {bounds}, {what}",
+            f"no eps was found that holds at delta = {delta!r}, though a large one does: {falls}; "
+            "what is too weak to show a smaller one are the upper bounds of delta",
         )
     else:
-        yield "instead", "not searched to the end: out of time; a larger --budget may find an eps"
+        yield (
+            "instead",
+            f"no eps was found that holds at delta = {delta!r}, and whether one does is not "
+            f"decided: {falls}, and the claimed delta lies between these bounds",
+        )
 
 
 def _listed(bounds: Enclosure | None) -> list[float] | None:

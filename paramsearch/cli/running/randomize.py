@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from accounting.base.enclosure import counted
 from accounting.base.errors import InvalidParameter
 from paramsearch.cli import options
 from paramsearch.cli.output import note, print_json, write
@@ -56,7 +57,8 @@ def randomize(
     if clip and low is None and high is None:
         raise InvalidParameter("--clip is for real values, which need --low and --high")
     values, coordinates = value, coordinate or []
-    if "-" in values:
+    from_stdin = "-" in values
+    if from_stdin:
         values, coordinates = _from_stdin(values, coordinates, randomizer.codec.dimension > 1)
     if low is not None or high is not None:
         if low is None or high is None:
@@ -69,9 +71,17 @@ def randomize(
                 "warning: the file covers several releases only if the same integer changes in the "
                 "same way in every one; real values are rounded afresh in each and not covered"
             )
-        sent = [reals(_number(text)) for text in values]
+        messages: Iterator[list[int]] = (reals(_number(text)) for text in values)
     else:
-        sent = _randomized(randomizer, values, coordinates)
+        messages = _randomized(randomizer, values, coordinates)
+    sent: list[list[int]] = []
+    try:
+        for symbols in messages:
+            sent.append(symbols)  # not extend: their number is that of the good lines
+    except InvalidParameter as error:
+        if not from_stdin:
+            raise
+        raise InvalidParameter(f"{_line(len(sent) + 1)}: {error}") from None
     if as_json:
         codec = randomizer.codec
         decoded = [[list(codec.message(symbol)) for symbol in symbols] for symbols in sent]
@@ -84,19 +94,19 @@ def randomize(
 
 def _randomized(
     randomizer: Randomizer, values: Sequence[str], coordinates: Sequence[int]
-) -> list[list[int]]:
-    """The symbols of each user, for integers or for vectors."""
+) -> Iterator[list[int]]:
+    """Return the symbols of each user, for integers or for vectors."""
     if randomizer.codec.dimension == 1:
         if coordinates:
             raise InvalidParameter("--coordinate is for vectors, this file is for integers")
-        return [randomizer(_integer(text)) for text in values]
+        return (randomizer(_integer(text)) for text in values)
     if len(coordinates) != len(values):
         raise InvalidParameter(
             f"this file is for vectors: {len(values)} values need as many --coordinate, "
             f"not {len(coordinates)}"
         )
     pairs = zip(coordinates, values, strict=True)
-    return [randomizer((place, _integer(text))) for place, text in pairs]
+    return (randomizer((place, _integer(text))) for place, text in pairs)
 
 
 def _from_stdin(
@@ -110,31 +120,42 @@ def _from_stdin(
             "--value - takes everything from standard input: give no other --value or --coordinate"
         )
     lines = bounded_lines(standard_input(), Path("-"))
-    rows = [line.split() for line in lines]
-    width = 2 if vectors else 1
     wanted = "a coordinate and a value" if vectors else "one value"
-    for number, row in enumerate(rows, 1):
+    found: list[str] = []
+    places: list[int] = []
+    for number, line in enumerate(lines, 1):
+        row = line.split()
         if not row:
             raise InvalidParameter(
-                f"line {number:,} of standard input is blank, so a user's value is missing: each "
-                f"line has {wanted}; leave out the lines of users who take no part"
+                f"{_line(number)} is blank, so a user's value is missing: each line has {wanted}; "
+                "leave out the lines of users who take no part"
             )
-        if len(row) != width:
+        if len(row) != (2 if vectors else 1):
             raise InvalidParameter(
-                f"line {number:,} of standard input has {len(row)} entries, not {wanted}"
+                f"{_line(number)} has {counted(len(row), 'entry', 'entries')}, not {wanted}: "
+                f"{line.strip()!r:.60}"
             )
-    if not rows:
+        found.append(row[-1])
+        if vectors:
+            try:
+                places.append(_integer(row[0], "coordinate"))
+            except InvalidParameter as error:
+                raise InvalidParameter(f"{_line(number)}: {error}") from None
+    if not found:
         raise InvalidParameter("standard input has no value: give one on each line")
-    return [row[-1] for row in rows], [_integer(row[0]) for row in rows] if vectors else []
+    return found, places
 
 
-def _integer(text: str) -> int:
+def _line(number: int) -> str:
+    return f"line {number:,} of standard input"
+
+
+def _integer(text: str, name: str = "value") -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidParameter(
-            f"value {text!r:.40} is not an integer; real values need --low and --high"
-        ) from None
+        remedy = "; real values need --low and --high" if name == "value" else ""
+        raise InvalidParameter(f"{name} {text!r:.40} is not an integer{remedy}") from None
 
 
 def _number(text: str) -> float:

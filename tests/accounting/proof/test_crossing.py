@@ -5,6 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accounting.base.deadline import OutOfTime
 from accounting.base.enclosure import Enclosure
 from accounting.proof.crossing import crossing
 
@@ -56,6 +57,25 @@ def test_few_calls_where_the_logarithm_is_nearly_straight(
     bounds = Bounds(root, slope, bend, 0.0)
     crossing(bounds, LEVEL, near=1.0, largest=500.0, gap=GAP)
     assert bounds.calls <= 10  # halving from a bracket of width 1 takes that many alone
+
+
+@given(calls=st.integers(0, 12), root=st.floats(1.0, 3.0), width=st.sampled_from((0.0, 0.3)))
+def test_where_time_runs_out_what_is_known_stands(calls: int, root: float, width: float) -> None:
+    bounds = Bounds(root, 5.0, 1.0, width)
+
+    def timed(x: float) -> Enclosure:
+        if bounds.calls == calls:
+            raise OutOfTime
+        return bounds(x)
+
+    try:
+        found = crossing(timed, LEVEL, near=1.0, largest=500.0, gap=GAP)
+    except OutOfTime:
+        assert calls < 8  # the first steps outwards
+        return
+    assert found is not None
+    assert bounds(found.upper).upper <= LEVEL
+    assert found.lower == 0.0 or bounds(found.lower).lower > LEVEL
 
 
 def test_no_crossing_within_the_range() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ import typer
 from places import EXAMPLES
 from program import run
 
-from accounting import InvalidConfiguration, Proposal
-from paramsearch import Claim, RejectedFile, audit, certify, load, read_source, uncertified
+from accounting import Enclosure, InvalidConfiguration, Proposal
+from paramsearch import Audit, Claim, RejectedFile, audit, certify, load, read_source, uncertified
 from paramsearch.certification import audit as auditor
+from paramsearch.cli.proving.audit_answer import Answer
 from paramsearch.cli.tables import audit_table
 from paramsearch.filling.worker import AuditJob, run_audit
 from paramsearch.parameters.expected_cost import ExpectedCost
@@ -144,6 +146,54 @@ def test_the_search_ends_without_a_budget(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ValueError, match="budget"):  # the real search turns this into None
         audit(Proposal.of({**SMALL, "delta": 1e-8}))
     assert clock[0] < 100
+
+
+def test_the_search_may_use_all_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Was: cut short after a minute, or three times the proof."""
+    clock = [0.0]
+    monkeypatch.setattr(auditor.time, "monotonic", lambda: clock[0])
+
+    def slow(*_: Any, progress: Any, **__: Any) -> Enclosure:
+        clock[0] += 900.0
+        progress("another eps")
+        return Enclosure(1.0, 1.1)
+
+    monkeypatch.setattr(auditor, "satisfied_eps", slow)
+    found = audit(Proposal.of({**SMALL, "delta": 1e-8}), budget=1000.0)
+    assert found.satisfied_eps == Enclosure(1.0, 1.1)
+    assert found.searched
+    assert found.seconds == 900
+
+
+def said_instead(found: Audit, document: Proposal) -> str:
+    facts = Answer(found=found, document=document, file_sha256="0" * 64).for_people()
+    return next(fact[1] for fact in facts if fact[0] == "instead")
+
+
+def test_what_is_said_where_no_eps_is_found() -> None:
+    """What decides it: the time, the bounds, or the limit of delta."""
+    document = Proposal.of({**SMALL, "delta": 1e-8})
+    found = replace(audit(document), satisfied_eps=None, seconds=61.2)
+    assert found.searched
+    late = replace(found, searched=False)
+    told = said_instead(late, document)
+    assert (
+        told
+        == "not searched to the end: out of time after 61 s; --budget 350 gives the search more"
+    )
+    wide = replace(late, satisfied_eps=Enclosure(1.0, 1.125))
+    told = said_instead(wide, document)
+    assert told.startswith(
+        "eps = 1.125 holds at delta = 1e-08; the smallest one that does is above 1:"
+    )
+    assert told.endswith("out of time after 61 s; --budget 350 gives the search more")
+    below = replace(found, limit=Enclosure(1e-12, 2e-12))
+    assert "though a large one does" in said_instead(below, document)
+    assert "upper bounds of delta" in said_instead(below, document)
+    around = replace(found, limit=Enclosure(1e-9, 1e-7))
+    assert "whether one does is not decided" in said_instead(around, document)
+    above = replace(found, limit=Enclosure(2e-8, 1e-7))
+    assert said_instead(above, document).startswith("no eps holds at delta = 1e-08: as eps grows")
 
 
 def test_only_the_verdict(tmp_path: Path) -> None:

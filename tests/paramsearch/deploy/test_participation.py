@@ -263,6 +263,33 @@ def test_a_blank_line_is_a_missing_value(text: str, tmp_path: Path) -> None:
         assert "line 2 of standard input is blank, so a user's value is missing" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("dimension", "options", "text", "told"),
+    [
+        (1, (), "1\n2\n9\n0\n", "line 3 of standard input: value = 9 "),
+        (1, (), "1\n-1\n", "line 2 of standard input: value = -1 "),
+        (1, (), "1\n2\n0\n2.5\n", "line 4 of standard input: value '2.5' is not an integer"),
+        (1, (), "1\n2 2\n", "line 2 of standard input has 2 entries, not one value: '2 2'"),
+        (1, ("--low", "0", "--high", "1"), "0.5\n1.5\n", "line 2 of standard input: value 1.5 "),
+        (1, ("--low", "0", "--high", "1"), "x\n", "line 1 of standard input: value 'x' is not a"),
+        (1, ("--low", "0", "--high", "1"), "0\nnan\n", "line 2 of standard input: value = nan"),
+        (3, (), "0 1\n3 1\n", "line 2 of standard input: coordinate = 3 "),
+        (3, (), "0 1\n2 1\n2 7\n", "line 3 of standard input: value = 7 "),
+        (3, (), "0 1\nx 1\n", "line 2 of standard input: coordinate 'x' is not an integer"),
+        (3, (), "0 1\n1\n", "line 2 of standard input has 1 entry, not a coordinate and a value"),
+    ],
+)
+def test_a_bad_line_is_named(
+    dimension: int, options: tuple[str, ...], text: str, told: str, tmp_path: Path
+) -> None:
+    """Was: the value alone, which may be on any of a million lines."""
+    path = tmp_path / "file.json"
+    save(file(dimension), path)
+    done = run("randomize", path, "--value", "-", *options, stdin=text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {told}"), done.stderr
+
+
 def test_what_the_shuffler_must_hide_is_said_and_true() -> None:
     made = load(SHIPPED)
     nothing = math.exp(-float(Noise(made).rate) / made.problem.n)
