@@ -65,11 +65,11 @@ class CertificateCheck:
     findings: tuple[Finding, ...]
 
     def fields(self, standing: Standing) -> list[str]:
-        """The names of the fields with this standing."""
+        """Return the names of the fields with this standing."""
         return [found.field for found in self.findings if found.standing == standing]
 
     def reason(self, standing: Standing) -> str | None:
-        """Why fields have this standing, in one sentence; None if there are none."""
+        """Return why fields have this standing, in one sentence; None if there are none."""
         because = [found.because for found in self.findings if found.standing == standing]
         return "; ".join(because) if because else None
 
@@ -79,7 +79,7 @@ class CertificateCheck:
         return not self.fields("false") and not self.fields("not reproduced")
 
     def in_words(self) -> str:
-        """Which fields are confirmed, consistent with the proof, and not checked."""
+        """Say which fields are confirmed, consistent with the proof, and not checked."""
         words = ["confirmed" if "delta_upper" in self.fields("confirmed") else "consistent"]
         if self.fields("false"):
             words = ["false: " + ", ".join(self.fields("false"))]
@@ -128,7 +128,7 @@ def check_certificate(
 
 
 def _bounds(certificate: Certificate, proof: Proof) -> Iterator[Finding]:
-    """The findings on eps, which is that of the problem in every file, and on both bounds."""
+    """Yield the findings on eps, which equals the problem's in every file, and on both bounds."""
     found = proof.enclosure
     yield Finding("eps", "confirmed")
     lower, upper = certificate.delta_lower, certificate.delta_upper
@@ -154,7 +154,7 @@ def _bounds(certificate: Certificate, proof: Proof) -> Iterator[Finding]:
 
 
 def _deviation(certificate: Certificate, mechanism: Mechanism, claim: Claim) -> Finding:
-    """The finding on what the deployed sampler may add to delta."""
+    """Return the finding on what the deployed sampler may add to delta."""
     name, stated = "sampler_deviation", certificate.sampler_deviation
     if not mechanism.central.whole():  # then a proof may be about the law of the sampler itself
         return Finding(name, "unchecked")
@@ -169,7 +169,7 @@ def _deviation(certificate: Certificate, mechanism: Mechanism, claim: Claim) -> 
 
 
 def _sequence(certificate: SequenceCertificate, proof: Proof) -> Finding:
-    """The finding on the bad sequence, for which a certificate states no bound of its own."""
+    """Return the finding on the bad sequence, for which a certificate states no bound."""
     made = [(step.change, step.times) for step in certificate.worst_sequence]
     ours = [(tuple(step.change.listed), step.times) for step in proof.worst_sequence]
     return Finding("worst_sequence", "confirmed" if made and made == ours else "unchecked")
@@ -210,7 +210,7 @@ class _WorstPair:
         return Finding(name, "confirmed" if lower <= found.lower else "consistent")
 
     def _alone(self, change: Change) -> Enclosure:
-        """Bounds of delta for this change alone, as close as the lower bound needs them.
+        """Return bounds of delta for this change alone, as close as the lower bound needs them.
 
         By the fast evaluators, which take any size of delta; by the notary, for a limited time,
         where they know no bounds of one change.

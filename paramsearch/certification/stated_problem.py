@@ -106,7 +106,7 @@ class StatedProblem:
 
     @property
     def warnings(self) -> list[str]:
-        """What is allowed, but hardly meant."""
+        """Texts about what is allowed, but hardly meant."""
         if self.n is None or self.delta is None:
             return []
         product = self.n * Fraction(repr(self.delta))
