@@ -70,8 +70,9 @@ def audit(
         bool,
         typer.Option(
             "--verdict-only",
-            help="After a violation, look neither for the eps that does hold nor for the noise "
-            "that is missing; otherwise a minute is spent on that, or as much as on the proof.",
+            help="After a violation, or if lost users leave the claim open, look neither for the "
+            "eps that does hold nor for the noise that is missing; otherwise a minute is spent on "
+            "that, or as much as on the proof.",
         ),
     ] = False,
     as_json: options.AsJson = False,
