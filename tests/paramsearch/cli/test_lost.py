@@ -1,4 +1,4 @@
-"""``audit --lost``: what holds if users with noise are lost, in words, for machines, on the page."""
+"""``audit --lost``: what holds if users with noise are lost, in words, in JSON, on the page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from paramsearch import save
 from paramsearch.certification.audit import Audit, audit
 from paramsearch.certification.certify import certify
 from paramsearch.cli.proving.audit_answer import Answer
-from paramsearch.parameters.assembly import uncertified
+from paramsearch.parameters.assembly import reassembled, uncertified
 from paramsearch.parameters.claim import Claim
 from paramsearch.parameters.documents import RejectedFile
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.tables.lookup import shipped_folder
 
+ONE = shipped_folder() / "files" / "1-1-1e-06-0.9.json"
 FIVE = shipped_folder() / "files" / "5-1-1e-06-0.9.json"
 NOISY = {**SUM, "delta": 0.05, "n": 1000, "eps": 1.8}
 """Far less is proved of it than it could claim."""
@@ -68,9 +69,9 @@ def test_a_claim_that_meets_losses_is_certified(noisy: Path) -> None:
 
 
 def test_a_claim_that_losses_leave_open_is_undecided() -> None:
-    code, found, said = asked(FIVE, "--lost", "1", "--verdict-only")
+    code, found, said = asked(ONE, "--lost", "1", "--verdict-only")
     assert (code, found["verdict"]) == (3, "undecided")
-    assert 1e-6 < found["lost"]["delta_upper"] < 2e-6
+    assert 6e-6 < found["lost"]["delta_upper"] < 2e-4
     assert found["delta_upper"] <= 1e-6
     assert found["lost"]["satisfied_eps"] is None
     assert not found["lost"]["satisfied_eps_searched"]
@@ -100,7 +101,7 @@ def test_a_violation_stays_one(noisy: Path) -> None:
 
 def test_all_of_them() -> None:
     """More users than have noise: nothing is proved, and that is found at once."""
-    code, found, said = asked(FIVE, "--lost", "1e6")
+    code, found, said = asked(ONE, "--lost", "1e6")
     assert (code, found["lost"]["delta_upper"]) == (3, 1.0)
     assert found["lost"]["satisfied_eps"] is None
     assert found["lost"]["satisfied_eps_searched"]
@@ -208,7 +209,7 @@ def test_a_reserve_for_dropouts_is_one_for_losses() -> None:
 
 
 def test_a_rejected_file_stays_rejected() -> None:
-    made = file()
+    made = reassembled(file(), None)
     found = audit(
         RejectedFile("it was changed", made), replace(Claim.of(made), lost=1), explain=False
     )
@@ -216,7 +217,7 @@ def test_a_rejected_file_stays_rejected() -> None:
 
 
 def test_a_budget_that_is_used_up() -> None:
-    done = run("audit", FIVE, "--lost", "3", "--budget", "0.001", "--json")
+    done = run("audit", ONE, "--lost", "3", "--budget", "0.001", "--json")
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["verdict"]) == (3, "undecided")
     assert answer["lost"]["delta_upper"] == 1
