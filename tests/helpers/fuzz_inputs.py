@@ -110,7 +110,9 @@ class Inputs:
     def _audit(self, rng: random.Random, folder: Path) -> Case:
         kind = rng.choice(["configuration", "file"])
         arguments = ["audit", str(self._document(rng, folder, kind)), "--budget", "0.5"]
-        arguments += _options(rng, ["--eps", "--delta", "--honest", "--gap"], ["--releases"])
+        arguments += _options(
+            rng, ["--eps", "--delta", "--honest", "--gap"], ["--releases", "--lost"]
+        )
         arguments += _tier(rng)
         return Case("audit", kind, arguments + _json(rng))
 

@@ -83,9 +83,10 @@ def audit(
         bool,
         typer.Option(
             "--verdict-only",
-            help="After a violation, look neither for the eps that does hold nor for the noise "
-            "that is missing; otherwise that takes what the proof leaves of --budget, or without "
-            "one at most a minute, or three times as long as the proof.",
+            help="After a violation, or if lost users leave the claim open, look neither for the "
+            "eps that does hold nor for the noise that is missing; otherwise that takes what the "
+            "proof leaves of --budget, or without one at most a minute, or three times as long as "
+            "the proof.",
         ),
     ] = False,
     as_json: options.AsJson = False,

@@ -242,3 +242,15 @@ def test_few_proofs_are_enough() -> None:
     assert 4 <= len(used) <= 12
     assert [left.fraction for left in used] == sorted((x.fraction for x in used), reverse=True)
     assert used[-1].chance_of_less <= 1e-8
+
+
+@pytest.mark.parametrize("releases", [2, 7])
+def test_chances_of_several_releases(releases: int) -> None:
+    """The last loss may come late in any of them."""
+    one, several = losses(MORE, 2), losses(MORE, 2, releases=releases, same_change=True)
+    silent = float(MORE.of_one()[0, 0])
+    for place in range(2, 5):
+        late = stats.binom.cdf(1, place, 1 - silent)
+        assert late * (1 - 1e-9) <= one._chance(place)
+        exact = 1 - (1 - late) ** releases
+        assert exact * (1 - 1e-9) <= several._chance(place) <= min(1, 1.2 * releases * late)
