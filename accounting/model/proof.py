@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from accounting.base.enclosure import Enclosure, Summarized, at_least
 from accounting.model.change import Change, Repeated, in_words
+from accounting.model.proof_types import COMPARISON
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,12 +22,14 @@ class Proof(Summarized):
         exact: Whether lower bounds mean anything: False for a family with more atoms than values,
             and for a proof with less noise.
         met: Whether the gap that was asked for was reached.
-        covered: How many changes each method proved.
+        covered: Number of changes that each method bounded from above; 0 for one that gave no more
+            than a lower bound.
         precision: Working precision in bits.
         deviation: What the deployed sampler may add to delta; inside the bounds already.
         worst_sequence: For any sequence of changes, a fixed one that is bad.
         sequence_lower: What ``worst_sequence`` attains by itself.
         less_noise: Whether this is a proof for less noise, which gives no lower bound.
+        lower_by: The methods of the lower bound, where it is from another proof than the upper one.
     """
 
     eps: float
@@ -40,13 +43,20 @@ class Proof(Summarized):
     worst_sequence: tuple[Repeated, ...] = ()
     sequence_lower: float = 0.0
     less_noise: bool = False
+    lower_by: tuple[str, ...] = ()
 
     def with_lower_of(self, other: Proof) -> Proof:
-        """This upper bound with the lower bound of another proof, where that is larger."""
+        """This upper bound with the lower bound of another proof, where that is larger; the methods
+        say so."""
         if other.enclosure.lower <= self.enclosure.lower:
             return self
+        # a change that is covered by comparison with another one has no lower bound of its own
+        of_changes = tuple(method for method, count in other.covered.items() if count)
+        lower_by = other.lower_by or tuple(m for m in of_changes if m != COMPARISON)
         return replace(
             self,
+            covered={**self.covered, **{m: self.covered.get(m, 0) for m in lower_by}},
+            lower_by=lower_by,
             enclosure=Enclosure(other.enclosure.lower, self.enclosure.upper),
             worst_change=other.worst_change,
             worst_sequence=other.worst_sequence or self.worst_sequence,
@@ -78,7 +88,8 @@ class Proof(Summarized):
 
     @property
     def _methods(self) -> str:
-        return " + ".join(f"{count:,} {method}" for method, count in self.covered.items())
+        upper = " + ".join(f"{count:,} {method}" for method, count in self.covered.items() if count)
+        return upper + (f", lower bound by {' + '.join(self.lower_by)}" if self.lower_by else "")
 
     def __str__(self) -> str:
         return (

@@ -176,8 +176,9 @@ class Error(Part):
 class Certificate(Part):
     """Bounds of delta(eps) of the deployed sampler over all changes of one user's input.
 
-    ``proof`` counts the changes by the method that proved them; ``sampler_deviation`` is already
-    inside both bounds; ``precision`` is in bits.
+    ``proof`` counts the changes by the method that bounded them from above; a method with 0 gave no
+    more than ``delta_lower``.  ``sampler_deviation`` is already inside both bounds; ``precision``
+    is in bits.
     """
 
     eps: NotNegative
@@ -189,7 +190,7 @@ class Certificate(Part):
     worst_pair: Annotated[tuple[Input, ...], Field(min_length=2, max_length=4)]
     """The worst change that is known: [j, k], or for vectors also [j, 0, 0, k]."""
     proof: Annotated[dict[str, Count], Field(min_length=1)]
-    """Number of changes by the method that proved them."""
+    """Number of changes by the method that bounded them from above."""
     precision: Count
     """Working precision of the proof in bits."""
     sampler_deviation: NotNegative

@@ -317,6 +317,7 @@ def proof_section(audit: Audit) -> Html:
         [
             (name, f"{count:,}", what)
             for method, count in proof.covered.items()
+            if count
             for name, what in [_METHODS.get(method, (method, ""))]
         ],
     )
@@ -336,6 +337,9 @@ def proof_section(audit: Audit) -> Html:
     ]
     if not proof.exact:
         rows += [("Lower bound", f"none: {no_lower_bound(proof)}")]
+    if proof.lower_by:
+        names = " and ".join(_METHODS.get(method, (method, ""))[0] for method in proof.lower_by)
+        rows += [("Lower bound", f"from another proof: {names}")]
     what = "δ(ε) is the largest hockey-stick divergence over the ordered pairs of inputs. "
     if audit.claim.any_sequence:
         what = (

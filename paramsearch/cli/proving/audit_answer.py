@@ -171,6 +171,7 @@ class Answer:
             "honest": found.claim.honest,
             "lost": _lost(found.lost) if found.lost else None,
             "proof": dict(proof.covered) if proof else {},
+            "lower_bound_by": list(proof.lower_by) if proof else [],
             "precision": proof.precision if proof else None,
             "sampler_deviation": proof.deviation if proof else None,
             "upper_bound_only": proof is not None and not proof.exact,
@@ -309,12 +310,13 @@ def unreadable_in_words(reason: str, file_sha256: str) -> Iterator[Fact]:
 
 
 def _tier_of(methods: Mapping[str, int]) -> AuditTier:
-    """The tier whose proofs use these methods."""
-    if REFERENCE in methods:
+    """The tier whose proofs use these methods for upper bounds."""
+    used = {method for method, count in methods.items() if count}
+    if REFERENCE in used:
         return "reference"
-    if FAST not in methods:
+    if FAST not in used:
         return "ball"
-    return "fast" if set(methods) <= {FAST, COMPARISON} else "mixed"
+    return "fast" if used <= {FAST, COMPARISON} else "mixed"
 
 
 def _instead(found: Audit) -> Iterator[Fact]:
@@ -453,4 +455,5 @@ def _proof_facts(proof: Proof, *, any_sequence: bool) -> Iterator[Fact]:
         f"{counted(count, 'pair')} by {method}" for method, count in proof.covered.items() if count
     ]
     bits = f", {proof.precision} bits" if proof.precision else ""
-    yield "proof", ", ".join(parts) + bits
+    below = f"; lower bound by {' and '.join(proof.lower_by)}" if proof.lower_by else ""
+    yield "proof", ", ".join(parts) + bits + below

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 import accounting
-from accounting import ExactCentral, ExactNoise, Mechanism, Question, protocol
+from accounting import Enclosure, ExactCentral, ExactNoise, Mechanism, Question, protocol
+from accounting.model.change import Change
+from accounting.model.proof import Proof
+from accounting.notary.notary import Notary
 from accounting.proof import fast_proof
 from accounting.proof.fast_proof import prove_same_change
 from accounting.proof.prove import prove
@@ -75,3 +79,33 @@ def test_a_change_is_counted_once_where_the_worst_one_is_covered_by_another(
     left = set(fast.compared.tolist()) - set(doubtful.tolist())
     assert found.covered.get("comparison", 0) == len(left)
     assert found.covered["fast"] == 30 - len(doubtful) - len(left)
+
+
+def test_a_lower_bound_of_another_proof_is_said_to_be_one() -> None:
+    """Was: two changes by balls, although beyond 32 releases balls give no lower bound."""
+    noise = ExactNoise(p=Fraction(1, 2), r=Fraction(5))
+    quiet = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(1)))
+    question = Question(eps=30.0, releases=33, claim=0.9)
+    alone = Notary(quiet, 33).enclose(30.0, claim=0.9)
+    fast = prove(quiet, question, tier="fast")
+    found = prove(quiet, question, tier="ball")
+    assert alone.enclosure.lower == 0.0 < fast.enclosure.lower
+    assert (alone.lower_by, fast.lower_by, found.lower_by) == ((), (), ("fast",))
+    assert 0.99 * fast.enclosure.lower < found.enclosure.lower <= fast.enclosure.upper
+    assert found.enclosure.upper == alone.enclosure.upper
+    assert dict(found.covered) == {"ball": 2, "fast": 0}
+    assert "(2 ball, lower bound by fast)" in str(found)
+    assert "0 fast" not in str(found)
+
+
+def test_the_methods_of_a_better_lower_bound_are_taken_with_it() -> None:
+    low, high = (
+        Proof(1.0, Enclosure(lower, 0.5), Change(0, 1), True, True, covered, 53, 0.0)
+        for lower, covered in ((0.1, {"ball": 6}), (0.2, {"fast": 5, "comparison": 1}))
+    )
+    assert high.with_lower_of(low) is high
+    both = low.with_lower_of(high)
+    assert both.enclosure == Enclosure(0.2, 0.5)
+    assert (dict(both.covered), both.lower_by) == ({"ball": 6, "fast": 0}, ("fast",))
+    third = replace(low, enclosure=Enclosure(0.15, 0.4), covered={"enumeration": 6})
+    assert third.with_lower_of(both).lower_by == ("fast",)

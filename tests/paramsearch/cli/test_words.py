@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -320,3 +321,27 @@ def test_an_error_out_of_reach_is_laid_to_the_protocol(error: str) -> None:
     assert "no noise is smaller" not in str(refused.value)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "It is not the best noise a trusted server can add" in readme
+
+
+def test_who_proved_a_lower_bound_is_said(tmp_path: Path) -> None:
+    """In the file, in the audit, in JSON and on the page; no other field says so."""
+    quiet = {"max_value": 1, "eps": 30.0, "delta": 0.9, "n": 10, "eps_central": 1.0}
+    atoms = [{"atom": [-1, 1], "r": 5.0, "p": 0.5}]
+    made = certify(uncertified(Proposal.of({**quiet, "atoms": atoms}), releases=33))
+    assert made.certificate is not None
+    assert made.certificate.proof == {"ball": 2, "fast": 0}
+    assert made.certificate.delta_lower > 0.4
+    machine, people = answers(made)
+    assert machine["proof"] == {"ball": 2, "fast": 0}
+    assert machine["lower_bound_by"] == ["fast"]
+    assert re.search(r"^proof: 2 pairs by ball, \d+ bits; lower bound by fast$", people, re.M)
+    assert machine["certificate_confirmed"]
+    found = audit(made)
+    page = tmp_path / "page.html"
+    source = AuditedFile(source="x.json", sha256="0" * 64, audited_on=date(2021, 7, 18))
+    report.write(page, found, made, source)
+    shown = words(page.read_text(encoding="utf-8"))
+    assert "from another proof: fast" in shown
+    machine, people = answers(stated())
+    assert machine["lower_bound_by"] == []
+    assert "lower bound by" not in people
