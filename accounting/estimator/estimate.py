@@ -61,6 +61,9 @@ _FEWEST_CELLS = 4.2
 """Smallest number of cells per slack, in units of z = sqrt(2 log(1 / delta))."""
 _STEEP_FROM = 1e-13
 """The delta below which the grid is tilted to the saddle point; above, the tilt is 1 / slack."""
+_MOST_SPENT, _MOST_SPENT_FINELY = 0.98, 0.998
+"""Largest share of eps that counts as spent by the central noise, and that of a steep grid for one
+release."""
 _CASES = 0.6
 """Cases of the central noise are kept down to a loss of eps - (1 + 2 * _CASES) * slack."""
 
@@ -122,7 +125,10 @@ class Estimator:
             for value in (loss, loss * np.tanh(loss / 2), loss**2)
         )
         likely = mean + self.z * np.sqrt(square)
-        return np.asarray(np.minimum(most, np.minimum(likely, 0.98 * self.eps)))
+        # a slack that is as small as that is resolved where only a few slacks around eps matter
+        fine = self.delta < _STEEP_FROM and not self.all_cases
+        largest = (_MOST_SPENT_FINELY if fine else _MOST_SPENT) * self.eps
+        return np.asarray(np.minimum(most, np.minimum(likely, largest)))
 
     def log_delta(self, parameters: FloatArray, pairs: IntArray | None = None) -> FloatArray:
         """Estimates of log delta of the given pairs, all by default."""

@@ -43,7 +43,7 @@ _ATTEMPTS = 8
 """Largest number of passes, each on a finer grid."""
 _STALLED, _MOST_STALLS = 0.98, 3
 """An attempt that leaves more than this share of the width is in vain.  After that many in a row,
-rounding determines the width, and refining does not help."""
+with a lower bound above 0, rounding determines the width, and refining does not help."""
 _NEGLIGIBLE = 1e-4
 """Pairs whose bound is this small relative to the worst keep the cheap Chernoff bound."""
 _FAR_SMALLER = 0.1
@@ -105,7 +105,7 @@ def evaluate(
         width = float(upper.max()) - best
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < SMALLEST_DELTA:
             break
-        stalls = stalls + 1 if width > _STALLED * before else 0
+        stalls = stalls + 1 if best > 0 and width > _STALLED * before else 0
         if stalls == _MOST_STALLS or (plan.size == largest and wanted.attempt > 1):
             break
         before = width

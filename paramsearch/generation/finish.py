@@ -65,7 +65,7 @@ def finish(
     if model.target.problem.any_sequence:
         worst, x = None, calibrated(model, x, request, progress)
     else:
-        worst = WorstPairs.estimated(model, x, request)
+        worst = WorstPairs.estimated(model, x, request, deadline)
         x = worst.calibrated(x, progress)
     slow_proof = request.tier != "fast" and not model.large
     if worst is not None and slow_proof and model.target.problem.max_value >= _CHECKED_FROM:
@@ -109,26 +109,31 @@ def certified_in_time(
 
 @dataclass(frozen=True)
 class WorstPairs:
-    """Pairs of a model, by their numbers, that are the worst according to estimates or bounds, and
-    the request that the noise is for."""
+    """Pairs of a model, by their numbers, that are the worst according to estimates or bounds; the
+    request that the noise is for; and the end of its time on the monotonic clock."""
 
     model: NoiseModel
     pairs: IntArray
     request: Request
+    deadline: float = math.inf
 
     @staticmethod
-    def estimated(model: NoiseModel, x: FloatArray, request: Request) -> WorstPairs:
+    def estimated(
+        model: NoiseModel, x: FloatArray, request: Request, deadline: float = math.inf
+    ) -> WorstPairs:
         excess = model.excess(x)
         count = min(_MOST_PAIRS, max(_FEWEST_PAIRS, _PAIRS_PER_VALUE * model.family.max_value))
         worst = np.argsort(-excess)[: _MOST_PAIRS if model.large else count]
         near = worst[excess[worst] > excess[worst[0]] - _NEAR_WORST]
-        return WorstPairs(model, near, request)
+        return WorstPairs(model, near, request, deadline)
 
     def calibrated(self, x: FloatArray, progress: Progress = silent) -> FloatArray:
         """All means scaled so that the upper bound of these pairs is just below delta."""
 
         def worst(moved: FloatArray) -> float:
-            return largest_bounds(self.model, moved, self.pairs, _GAP, self.request)[1]
+            return largest_bounds(
+                self.model, moved, self.pairs, _GAP, self.request, deadline=self.deadline
+            )[1]
 
         many = self.model.target.problem.max_value > _MANY_VALUES
         return _scaled(self.model, x, worst, _LARGE_MARGIN if many else _MARGIN, progress)

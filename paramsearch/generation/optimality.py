@@ -88,7 +88,10 @@ def prove_local_optimality(
     def violates(moved: FloatArray, atom: int, lowers_r: bool) -> bool:
         rise = _LOG_STEP * (gradient[:, 0, atom] + lowers_r * gradient[:, 1, atom])
         pairs = near[np.argsort(-(excess[near] + rise))[:_PAIRS]]
-        return largest_bounds(model, moved, pairs, _GAP, request)[0] > problem.delta
+        lower, _ = largest_bounds(
+            model, moved, pairs, _GAP, request, claim=problem.delta, deadline=deadline
+        )
+        return lower > problem.delta
 
     return _count_proven(model, x, violates, deadline, progress)
 

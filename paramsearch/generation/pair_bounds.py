@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -50,27 +51,46 @@ def pair_bounds(
 
 
 def largest_bounds(
-    model: NoiseModel, x: FloatArray, pairs: IntArray, gap: float, request: Request
+    model: NoiseModel,
+    x: FloatArray,
+    pairs: IntArray,
+    gap: float,
+    request: Request,
+    *,
+    claim: float | None = None,
+    deadline: float = math.inf,
 ) -> tuple[float, float]:
     """Rigorous bounds of the largest delta of some pairs, to a relative ``gap`` if possible.
 
     The fast evaluators calculate in doubles, whose 16 digits do not suffice where delta is small
-    and a few outcomes of single atoms have most of the loss.  There balls bound the pairs that are
-    in doubt, unless the file is going to be proved without balls.
+    and few outcomes of single atoms have most of the loss.  There balls bound the pairs that are in
+    doubt, unless the file is going to be proved without balls.
+
+    Args:
+        model: The family, and what its noise is for.
+        x: The noise.
+        pairs: Numbers of pairs of the model.
+        gap: Relative gap between the bounds.
+        request: The request that the noise is for.
+        claim: A delta; bounds that decide it may be wide.
+        deadline: When balls are given up, on the clock of ``time.monotonic``.
     """
     lowers, uppers = pair_bounds(model, x, pairs, gap)
     lower, upper = float(lowers.max()), float(uppers.max())
-    if upper - lower <= _LOOSE * upper or not _provable_by_balls(request):
+    decided = claim is not None and not lower <= claim < upper
+    if decided or upper - lower <= _LOOSE * upper or not _provable_by_balls(request):
         return lower, upper
     changes = model.changes
     doubtful = [changes[pair][0] for pair in pairs[uppers > lower].tolist()]
     mechanism = claimed_mechanism(proposed_file(model, x, request))
     notary = Notary(mechanism, request.releases, request.same_change, request.adjacency)
     try:
-        found = notary.enclose(request.eps, gap=gap, claim=request.delta, changes=doubtful)
-    except (TooLarge, Undecided):  # balls have limits of their own
+        found = notary.enclose(
+            request.eps, gap=gap, claim=request.delta, changes=doubtful, deadline=deadline
+        ).enclosure
+    except (TooLarge, Undecided):  # out of time, or out of their range
         return lower, upper
-    return max(lower, found.enclosure.lower), min(upper, max(lower, found.enclosure.upper))
+    return max(lower, found.lower), min(upper, max(lower, found.upper))
 
 
 def _provable_by_balls(request: Request) -> bool:
