@@ -172,7 +172,7 @@ def _bounds(
         if not founders:
             founders, witness = kinds.founder, _witness(kinds, eps, releases)
             lower = _lower(more, witness, eps, gap=max(gap, 1e-3), progress=progress)
-        if lower > upper:
+        if not lower <= upper:
             raise InternalError("the bounds crossed: please report the configuration")
         # the error of the grid is proportional to the gap it is made for
         settled = before - found <= 3 * gap * found

@@ -313,7 +313,7 @@ def refuse_lift(lift: float, step: float) -> None:
     if not 0 <= lift < step:
         raise Undecided(
             f"rounding errors may raise every loss by {lift:.3g}, and the grid has a step of "
-            f"{step:.3g}: ask for a wider gap, or for a larger eps"
+            f"{step:.3g}: ask for a wider gap or a larger eps, or for --tier ball"
         )
 
 

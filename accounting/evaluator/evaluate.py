@@ -99,7 +99,7 @@ def evaluate(
             found = found.narrowed_by(evaluate_on_grid(part, coarse.tables, plan))
         lower[left] = np.maximum(lower[left], found.lower)
         upper[left] = np.minimum(upper[left], found.upper)
-        if (lower > upper).any():
+        if not (lower <= upper).all():
             raise InternalError("the bounds crossed: please report the configuration")
         best = float(lower.max())
         width = float(upper.max()) - best
