@@ -23,11 +23,13 @@ MANY = 16
 
 
 def drawn(rng: random.Random, *, step: float, wide: bool) -> tuple[int, np.ndarray, float]:
-    """Losses and masses; ``wide``: of sizes between 1 and 1e-12."""
+    """Losses and masses; ``wide``: masses down to 1e-12, often falling or rising with the loss."""
     size = rng.randint(2, 14)
     weight = [10 ** rng.uniform(-12, 0) if wide else rng.random() for _ in range(size)]
+    if wide and rng.random() < 0.7:
+        weight.sort(reverse=rng.random() < 0.5)
     weight = [0.0 if rng.random() < 0.15 else one for one in weight]
-    weight[rng.randrange(size)] = 1.0
+    weight[rng.randrange(size)] = max(weight) or 1.0
     infinite = rng.choice([0.0, rng.uniform(0, 0.3)])
     mass = np.array(weight) * ((1 - infinite) / sum(weight))
     return rng.randint(-30, 30), mass, infinite
@@ -134,7 +136,7 @@ def test_sums_of_rows_are_within_their_error(wide: bool) -> None:
     for _ in range(MANY):
         step = rng.choice(STEPS)
         (_, first, _), (_, second, _) = (drawn(rng, step=step, wide=wide) for _ in range(2))
-        tilt = rng.choice([0.0, 1.0, 30.0, 300.0])
+        tilt = rng.choice([0.0, 1.0, 30.0, 1e5])
         found = TiltedSums.of(first, second, step, tilt)
         assert found is not None
         with mp.workdps(DIGITS):
@@ -147,7 +149,7 @@ def test_sums_of_rows_are_within_their_error(wide: bool) -> None:
                 assert low * mp.exp(scale) * (1 - inexact) <= true
                 assert true <= high * mp.exp(scale) * (1 + inexact)
                 assert found.error <= 1e-12
-                assert inexact <= 1e-10
+                assert inexact <= 1e-10 * (1 + tilt / 1e3)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -208,7 +210,7 @@ def test_lower_laws_only_move_down() -> None:
     with mp.workdps(DIGITS):
         for rng, law in laws(9, wide=True):
             coarse = law.coarser()
-            short = law.shortened(Focus(rng.uniform(0, 30), 10 ** rng.uniform(-12, -2)))
+            short = law.shortened(Focus(rng.choice([0.0, 300.0, 3e3]), 10 ** rng.uniform(-12, -2)))
             for eps in points(law):
                 true = delta(law, eps)
                 assert delta(coarse, eps) <= true
