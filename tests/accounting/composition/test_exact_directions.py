@@ -17,17 +17,21 @@ from accounting.composition.lower_law import Focus, LowerLaw
 
 Law = DominatingPair | LowerLaw
 DIGITS = 45
+TINY = mp.mpf(10) ** -280
+"""More than what is added for numbers that underflow."""
 STEPS = (1 / 16, 1 / 128, 1 / 1024)
 MANY = 16
 """Number of random laws; roundings fall on either side, so half of them would show a mistake."""
 
 
 def drawn(rng: random.Random, *, step: float, wide: bool) -> tuple[int, np.ndarray, float]:
-    """Losses and masses; ``wide``: of sizes between 1 and 1e-12."""
+    """Losses and masses; ``wide``: masses down to 1e-12, often falling or rising with the loss."""
     size = rng.randint(2, 14)
     weight = [10 ** rng.uniform(-12, 0) if wide else rng.random() for _ in range(size)]
+    if wide and rng.random() < 0.7:
+        weight.sort(reverse=rng.random() < 0.5)
     weight = [0.0 if rng.random() < 0.15 else one for one in weight]
-    weight[rng.randrange(size)] = 1.0
+    weight[rng.randrange(size)] = max(weight) or 1.0
     infinite = rng.choice([0.0, rng.uniform(0, 0.3)])
     mass = np.array(weight) * ((1 - infinite) / sum(weight))
     return rng.randint(-30, 30), mass, infinite
@@ -84,7 +88,7 @@ def test_profiles_are_rounded_up() -> None:
             found = pair.profile(pair.base - 2, len(pair.mass) + 4)
             for i, value in enumerate(found.tolist()):
                 true = delta(pair, mp.mpf(pair.step) * (pair.base - 2 + i))
-                assert min(true, 1) <= value <= true * (1 + mp.mpf(10) ** -13)
+                assert min(true, 1) <= value <= true * (1 + mp.mpf(10) ** -13) + TINY
 
 
 def test_raised_losses_count_in_profiles() -> None:
@@ -96,7 +100,7 @@ def test_raised_losses_count_in_profiles() -> None:
                 at = mp.mpf(pair.step) * (pair.base + i)
                 above = [(loss, mass) for loss, mass in raised if loss - mp.mpf(lift) >= at]
                 true = profile(above, mp.mpf(pair.infinite), at)
-                assert min(true, 1) <= value <= true * (1 + mp.mpf(10) ** -13)
+                assert min(true, 1) <= value <= true * (1 + mp.mpf(10) ** -13) + TINY
 
 
 def test_the_hull_is_above_what_its_points_bound() -> None:
@@ -134,7 +138,7 @@ def test_sums_of_rows_are_within_their_error(wide: bool) -> None:
     for _ in range(MANY):
         step = rng.choice(STEPS)
         (_, first, _), (_, second, _) = (drawn(rng, step=step, wide=wide) for _ in range(2))
-        tilt = rng.choice([0.0, 1.0, 30.0, 300.0])
+        tilt = rng.choice([0.0, 1.0, 30.0, 1e5])
         found = TiltedSums.of(first, second, step, tilt)
         assert found is not None
         with mp.workdps(DIGITS):
@@ -147,7 +151,7 @@ def test_sums_of_rows_are_within_their_error(wide: bool) -> None:
                 assert low * mp.exp(scale) * (1 - inexact) <= true
                 assert true <= high * mp.exp(scale) * (1 + inexact)
                 assert found.error <= 1e-12
-                assert inexact <= 1e-10
+                assert inexact <= 1e-10 * (1 + tilt / 1e3)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -208,7 +212,7 @@ def test_lower_laws_only_move_down() -> None:
     with mp.workdps(DIGITS):
         for rng, law in laws(9, wide=True):
             coarse = law.coarser()
-            short = law.shortened(Focus(rng.uniform(0, 30), 10 ** rng.uniform(-12, -2)))
+            short = law.shortened(Focus(rng.choice([0.0, 300.0, 3e3]), 10 ** rng.uniform(-12, -2)))
             for eps in points(law):
                 true = delta(law, eps)
                 assert delta(coarse, eps) <= true

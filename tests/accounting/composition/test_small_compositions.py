@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from adaptive import Noise, Shifts, delta, outcomes
 from accounting import NegativeBinomial
 from accounting.base.arrays import UNIT_ROUNDOFF
 from accounting.base.progress import silent
-from accounting.composition import any_sequence, change_profiles
+from accounting.composition import any_sequence, change_profiles, eps_search
 from accounting.composition.all_releases import AllReleases
 from accounting.composition.any_sequence import OneRelease, sequence_bounds
 from accounting.composition.several_mechanisms import Releases, compose
@@ -93,6 +94,52 @@ def test_profiles_hold_for_plans_that_nobody_would_choose() -> None:
             for i in range(trial % 16, plan.size, 16):
                 low, _ = delta([[one]], [1], (plan.origin + i) * plan.step)
                 assert low <= row[i], (plan, i)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_profiles_cover_every_law_that_the_doubles_stand_for(sign: int) -> None:
+    """A geometric noise has one loss, and just below it delta depends on all digits of p."""
+    (r, p), shift, ulps = (1.0, 0.9005), 40, 2.0**30  # just above a grid point
+    pairs = view([(r, p)], [{0: shift}], ulps)
+    found = change_profiles.change_profiles(pairs, 4.1, 1, gap=1e-3)
+    loss = -shift * math.log(p * (1 + 0.999 * sign * ulps * UNIT_ROUNDOFF))
+    (row,) = found.rows(np.zeros(1, np.int64))
+    eps = (found.base + np.arange(found.size)) * found.step
+    near = np.flatnonzero((eps < loss) & (eps > loss - 1))
+    assert (row[near] >= -np.expm1(eps[near] - loss)).all()
+    assert (row[near] <= -1.2 * np.expm1(eps[near] - loss) + 0.01).all()
+
+
+def test_profiles_hold_where_the_transform_knows_nothing() -> None:
+    """Lemma 7: a mass next to one that is larger by a factor of 1e18, at the end of the window."""
+    pairs = view([(12.0, 0.3)], [{0: 1}])
+    size, step, small = 256, 1 / 64, 1e-18
+    plan = GridPlan(
+        eps=0.5,
+        step=step,
+        size=size,
+        origin=0,
+        tilt=1.0,
+        other_tilts=np.array([2.0]),
+        first=-300,
+        cap=np.array([2.0]),
+        central_cap=np.zeros(0),
+    )
+    tilted = tilt_factors(pairs, tabulate(pairs, 1e-20), plan)
+    terms = PairTerms.of(pairs, tilted.factors, plan)
+    nothing = np.zeros(1)
+    terms = replace(terms, outside=nothing, below=nothing, aside_upper=nothing)
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        law = np.zeros((1, size))
+        law[0, rng.integers(0, size - 8, 20)] = rng.random(20)
+        law /= law.sum()
+        law[0, -2] = small
+        spectra = transform(pairs, replace(tilted, rows=law), np.zeros(1, np.int64))
+        (row,) = change_profiles._InverseTransform(spectra, terms).profiles(np.zeros(1, np.int64))
+        at = step * (size - 3)
+        mass = small * terms.scale_up[0] * math.exp(plan.tilt * (plan.eps - at - step))
+        assert row[size - 3] >= mass * -math.expm1(-step)
 
 
 def test_every_change_lies_below_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,3 +231,11 @@ def test_the_eps_that_holds_is_on_its_side() -> None:
     assert delta([true], [2], found.upper)[0] <= 0.05
     assert delta([true], [2], found.lower * (1 - 1e-6))[1] > 0.05
     assert found.upper <= 1.1 * found.lower
+
+
+@pytest.mark.parametrize("end", [0.0, 1e-9, 0.3, 1.0, 77.7])
+def test_searches_end_on_the_side_that_holds(end: float) -> None:
+    first = eps_search.first_eps(lambda eps: eps >= end, 0.5)
+    last = eps_search.last_eps(lambda eps: eps <= end, 0.5)
+    assert end <= first <= end + 1e-6 * max(end, 1e-3)
+    assert end - 1e-6 * max(end, 1e-3) <= last <= end

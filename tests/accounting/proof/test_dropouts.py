@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import coupled
 import mpmath as mp
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from accounting.base.errors import TooLarge, Undecided
 from accounting.composition.dropouts import central_offsets
 from accounting.composition.dropouts.central_offsets import ThinnedCentral
 from accounting.model.change import Adjacency, Change
-from accounting.model.proof_types import BALL_2D, BALL_COUPLED, FAST
+from accounting.model.proof_types import BALL_2D, BALL_COUPLED, FAST, LOOSE
 from accounting.notary.dropouts import merged_outcomes, thinned
 from accounting.notary.dropouts.central_pairs import CentralPair
 from accounting.notary.dropouts.coupling import CoupledCentral
@@ -38,6 +39,8 @@ from accounting.proof.satisfied_eps import _EveryChange, satisfied_eps
 from accounting.proof.thinned_proof import ThinnedBounds
 from accounting.reference.reference import Reference
 
+GAP = 1e-2
+"""The relative gap that most proofs here are asked for."""
 ATOMS = {1: [(-1, 1)], 2: [(-1, 1), (-1, -1, 2)]}
 SHARES = ("3/10", "1/2", "3/4", "9/10", "19/20", "99/100")
 
@@ -65,17 +68,32 @@ def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thinned, "_LARGEST_TABLE", 0)
 
 
+def with_all_of_the_central_noise(mechanism: Mechanism) -> Mechanism:
+    return replace(mechanism, central=replace(mechanism.central, fraction=Fraction(1)))
+
+
 def contradictions(rng: random.Random, count: int) -> Iterator[str]:
-    """Bounds on the wrong side of the definition's, for random mechanisms."""
+    """Bounds on the wrong side of the definition's, and bounds that are not as close as the
+    coupling and the full central noise allow, for random mechanisms."""
     for _ in range(count):
         mechanism = drawn(rng, dimension=rng.choice([1, 1, 1, 2]))
         adjacency: Adjacency = rng.choice(["substitution", "zero-out"])
         eps = round(rng.uniform(0, 2.5), 3)
-        truth = Reference(mechanism, adjacency=adjacency).enclose(eps, gap=1e-3).enclosure
+        truth, more = (
+            Reference(one, adjacency=adjacency).enclose(eps, gap=1e-3).enclosure
+            for one in (mechanism, with_all_of_the_central_noise(mechanism))
+        )
+        highest = {"ball": truth.upper, "fast": more.upper}
+        lowest = {"ball": 0.0, "fast": (1 - LOOSE) * more.lower}
+        close = (1 + GAP) * coupled.delta(mechanism, eps, adjacency)
         question = Question(eps=eps, adjacency=adjacency)
         for tier in ("ball", "fast"):
-            found = prove(mechanism, question, tier=tier, gap=1e-2).enclosure  # type: ignore[arg-type]
-            if not (found.lower <= truth.upper and truth.lower <= found.upper):
+            proof = prove(mechanism, question, tier=tier, gap=GAP)  # type: ignore[arg-type]
+            found = proof.enclosure
+            right = lowest[tier] <= found.lower <= highest[tier]
+            right &= truth.lower <= found.upper <= close
+            right &= not proof.met or found.relative_gap <= GAP
+            if not right:
                 yield f"{tier}: {found} for {truth} at {question}, {mechanism}"
 
 
@@ -96,12 +114,21 @@ def test_two_releases(adjacency: Adjacency) -> None:
     rng = random.Random(3)
     for _ in range(3):
         mechanism = drawn(rng, top=1)
-        truth = Reference(mechanism, 2, adjacency=adjacency).enclose(1.0, gap=1e-2).enclosure
-        for tier in ("ball", "fast"):
-            question = Question(eps=1.0, releases=2, adjacency=adjacency)
-            found = prove(mechanism, question, tier=tier, gap=1e-2).enclosure  # type: ignore[arg-type]
-            assert found.lower <= truth.upper
-            assert truth.lower <= found.upper
+        truth, more = (
+            Reference(one, 2, adjacency=adjacency).enclose(1.0, gap=1e-2).enclosure
+            for one in (mechanism, with_all_of_the_central_noise(mechanism))
+        )
+        close = (1 + 2e-5) * coupled.delta(mechanism, 1.0, adjacency, releases=2)
+        question = Question(eps=1.0, releases=2, adjacency=adjacency)
+        ball, fast = (
+            prove(mechanism, question, tier=tier, gap=1e-2).enclosure
+            for tier in ("ball", "fast")  # type: ignore[arg-type]
+        )
+        assert (1 - 1e-8) * truth.lower <= ball.lower <= truth.upper
+        assert truth.lower <= ball.upper <= close
+        # the lower bound is that of a fixed sequence, with the full central noise
+        assert 0.9 * more.lower <= fast.lower <= more.upper
+        assert truth.lower <= fast.upper <= close
 
 
 def ample() -> Mechanism:
@@ -208,10 +235,15 @@ def test_an_eps_that_holds_is_known_before_time_runs_out(
 def test_more_than_the_full_noise_is_no_worse() -> None:
     """A share above 1: the bounds of the fast evaluators are those of the full central noise."""
     more = drawn(random.Random(4), top=2, share="1").thinned(Fraction(5, 4))
-    truth = Reference(more).enclose(1.0, gap=1e-3).enclosure
-    found = prove(more, Question(eps=1.0), tier="fast").enclosure
+    truth, whole = (
+        Reference(one).enclose(1.0, gap=1e-6).enclosure
+        for one in (more, with_all_of_the_central_noise(more))
+    )
+    proof = prove(more, Question(eps=1.0), tier="fast", gap=1e-4)
+    found = proof.enclosure
     assert found.lower <= truth.upper
-    assert truth.lower <= found.upper
+    assert truth.upper < whole.lower <= found.upper <= (1 + 1e-4) * whole.upper
+    assert not proof.met  # a gap from 0 on is none that was asked for
 
 
 @pytest.mark.parametrize(("share", "eps", "claim"), [(18, 0.1, 1e-40), (20, 0.02, 1e-20)])
