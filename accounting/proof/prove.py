@@ -139,7 +139,7 @@ def _prove_at(
     tolerated = gap * (TYPICAL_DELTA if question.claim is None else question.claim)
     thinned = is_thinned(mechanism, question, tolerated)
     if tier == "auto":
-        tier = _chosen_tier(mechanism, question, thinned=thinned)
+        tier = usual_tier(mechanism.max_value, question, thinned=thinned)
     enclose = partial(
         notary.enclose,
         question.eps,
@@ -225,18 +225,29 @@ def _with_less_noise(
     return replace(less, enclosure=enclosure, exact=False, less_noise=True)
 
 
-def _chosen_tier(mechanism: Mechanism, question: Question, *, thinned: bool) -> Tier:
-    """What ``auto`` means."""
-    top = mechanism.max_value
+def usual_tier(max_value: int, question: Question, *, thinned: bool = False) -> Tier:
+    """Return what ``auto`` means.
+
+    Args:
+        max_value: The largest input.
+        question: The eps, and the releases.
+        thinned: Whether only a fraction of the users adds the central noise.
+
+    Returns:
+        One of "ball", "mixed" and "fast".
+
+    >>> usual_tier(60, Question(eps=1.0)), usual_tier(60, Question(eps=1.0, releases=30))
+    ('ball', 'fast')
+    """
     if question.any_sequence:
-        return "ball" if top <= LARGEST_BALL_OF_ANY else "fast"
+        return "ball" if max_value <= LARGEST_BALL_OF_ANY else "fast"
     if thinned and question.releases == 1:
-        return "ball" if top <= LARGEST_BALL_THINNED else "mixed"
+        return "ball" if max_value <= LARGEST_BALL_THINNED else "mixed"
     if question.releases > MOST_BALL_RELEASES:
         return "ball" if thinned else "fast"
-    if top > LARGEST_MIXED:
+    if max_value > LARGEST_MIXED:
         return "fast"
-    return "ball" if top <= LARGEST_BALL else "mixed"
+    return "ball" if max_value <= LARGEST_BALL else "mixed"
 
 
 def _guess(mechanism: Mechanism, question: Question) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.output import note
 
 _ENDING = tuple(
     kind
@@ -40,3 +42,30 @@ class Interrupts:
         finally:
             for kind, handler in usual.items():
                 signal.signal(kind, handler)
+
+
+@contextmanager
+def acknowledged(consequence: Callable[[], str]) -> Iterator[None]:
+    """While this runs, say on standard error what a signal does, before it does that: the threads
+    of a search may take seconds to end.
+
+    Args:
+        consequence: Returns the text; called when a signal arrives.
+    """
+    usual = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, *_ENDING)}
+
+    def handle(kind: int, frame: FrameType | None) -> None:
+        with suppress(RuntimeError):  # the signal came in the middle of another line
+            note(consequence())
+        handler = usual[signal.Signals(kind)]
+        assert callable(handler)
+        handler(kind, frame)
+
+    handled = [kind for kind, handler in usual.items() if callable(handler)]  # others are ignored
+    for kind in handled:
+        signal.signal(kind, handle)
+    try:
+        yield
+    finally:
+        for kind in handled:
+            signal.signal(kind, usual[kind])

@@ -358,13 +358,23 @@ class Analyzer(Summarized):
         inside = (Fraction(nearest) - exact) * steps < 0
         return np.array([math.nextafter(nearest, outside) if inside else nearest])
 
+    def unlike_file(self) -> str | None:
+        """Why the messages so far were hardly made with this file, or not by so few users; None if
+        nothing says so.  A false alarm has probability at most 2e-9."""
+        return too_many_messages(self.file, self.users, self.messages) or unlike_file(
+            self.file,
+            self.users,
+            by_value=self.by_value,
+            noise_by_coordinate=self.noise_by_coordinate,
+            sums=self.sums,
+            allow_few=self.allow_few,
+        )
+
     def implausible(self) -> str | None:
         """Why the messages, if not too few for the certificate, are odd; None if they are not."""
-        odd = too_many_messages(self.file, self.users, self.messages)
+        odd = self.unlike_file()
         if odd is None and not self.allow_few:  # which allows the counts to be small
-            odd = fewer_than_assumed(self.file, self.users, self.noise_messages) or unlike_file(
-                self.file, self.users, self.by_value, self.noise_by_coordinate
-            )
+            odd = fewer_than_assumed(self.file, self.users, self.noise_messages)
         return odd
 
 

@@ -17,8 +17,10 @@ A count that is less likely than 1e-9 by the best of these bounds means that too
 
 Nothing in a message says which file it was made with.  But the count of every value, and that of
 the noise in every coordinate, has its own law, so that most messages of another file have an
-implausible one.  With a values and d coordinates, each bound has probability at most
-1e-9 / (2 a + 2 d), hence a false alarm of any of them at most 1e-9.
+implausible one.  The sum of a coordinate lies between 0 and U max_value, for U users, but for the
+central noise, whose tails interval.py bounds.  With a values and d coordinates, each of these
+2 a + 4 d bounds has probability at most 1e-9 / (2 a + 4 d), hence a false alarm of any of them at
+most 1e-9.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ import numpy as np
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.enclosure import counted
 from accounting.base.errors import AccountingError, InvalidParameter
+from paramsearch.deploy.interval import CentralTails
 from paramsearch.deploy.noise_events import NoiseTerm, noise_terms
 from paramsearch.parameters.honest_fraction import claimed_fraction
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -234,7 +237,13 @@ def noticed_below(file: ParameterFile, users: int) -> int:
 
 
 def unlike_file(
-    file: ParameterFile, users: int, by_value: IntArray, noise_by_coordinate: IntArray
+    file: ParameterFile,
+    users: int,
+    *,
+    by_value: IntArray,
+    noise_by_coordinate: IntArray,
+    sums: IntArray,
+    allow_few: bool = False,
 ) -> str | None:
     """Why the messages were hardly made with this file; None if nothing says so.
 
@@ -243,9 +252,11 @@ def unlike_file(
         users: Number of users who took part.
         by_value: Number of messages with each value of the alphabet, over all coordinates.
         noise_by_coordinate: Number of messages in each coordinate that only noise sends.
+        sums: Sum of the messages of each coordinate.
+        allow_few: Accept counts that are too small.
     """
-    alarm = FALSE_ALARM / (2 * len(by_value) + 2 * file.dimension)
-    fewest, most = file.problem.honest, users / file.problem.n
+    alarm = FALSE_ALARM / (2 * len(by_value) + 4 * file.dimension)
+    fewest, most = 0.0 if allow_few else file.problem.honest, users / file.problem.n
     odd = []
     for value, noise, found in zip(
         file.alphabet, _noise_by_value(file), by_value.tolist(), strict=True
@@ -263,13 +274,18 @@ def unlike_file(
         found = int(noise_by_coordinate[place])
         what = f"{counted(found, 'message')} of coordinate {place} {_are(found)} only noise"
         odd.append((what, low, high))
+    spread = CentralTails(file, users).quantile(2 * alarm)  # the bound of both tails together
+    low, high = -spread, users * file.problem.max_value + spread
+    for place in np.flatnonzero((sums < low) | (sums > high)):
+        of = f" of coordinate {place}" if file.dimension > 1 else ""
+        odd.append((f"the messages{of} sum to {int(sums[place]):,}", low, high))
     if not odd:
         return None
     what, low, high = odd[0]
     others = ""
     if len(odd) > 1:
         more = len(odd) - 1
-        others = f", and {counted(more, 'more count')} {_are(more)} as odd"
+        others = f", and {counted(more, 'more number')} {_are(more)} as odd"
     return (
         f"{what}, where this file has between {low:,} and {high:,} except with probability "
         f"{FALSE_ALARM:g}{others}: were these messages made with another file?"

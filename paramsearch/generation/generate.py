@@ -22,6 +22,7 @@ from accounting.model.costs import largest_central_of
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
 from paramsearch.generation.finish import finish
+from paramsearch.generation.interruption import Interruption
 from paramsearch.generation.optimality import LocalOptimality, prove_local_optimality
 from paramsearch.generation.pair_bounds import proposed_file
 from paramsearch.generation.polish import polished
@@ -102,6 +103,7 @@ def generate(
     draft: FamilyDraft | None = None,
     refine_only: bool = False,
     stop: Callable[[], bool] = never,
+    interruption: Interruption | None = None,
     progress: Progress = silent,
 ) -> Generated:
     """Search for the cheapest parameters of a request, and certify them.
@@ -118,6 +120,7 @@ def generate(
         refine_only: Whether to start only from that file, and to change only single atoms.  This is
             many times faster; local optimality is not proved.
         stop: Asked now and then; once it is true, the search ends as if interrupted.
+        interruption: Is told what an interrupt would do, whenever that changes.
         progress: Called with one line of text now and then.
 
     Returns:
@@ -135,7 +138,8 @@ def generate(
     """
     instance("request", request, Request, "give a Request, or use generate_real")
     try:
-        return _generate(request, resume, draft, refine_only, stop, progress)
+        about = Interruption() if interruption is None else interruption
+        return _generate(request, resume, draft, refine_only, stop, about, progress)
     except TooLarge as error:
         raise Undecided(str(error)) from error
 
@@ -146,6 +150,7 @@ def _generate(
     draft: FamilyDraft | None,
     refine_only: bool,
     stop: Callable[[], bool],
+    interruption: Interruption,
     progress: Progress,
 ) -> Generated:
     target = _target(request)
@@ -163,6 +168,14 @@ def _generate(
     budget = Budget(tries=request.tries, seconds=plan.search_seconds, stop=stop)
     search = Search(target, budget=budget, seed=request.seed, progress=progress)
     interrupted = False
+    interruption.becomes(
+        lambda: (
+            ""
+            if search.best is None
+            else f"the best so far is being certified, about {plan.proof_in_words}; again to leave "
+            "it uncertified"
+        )
+    )
     try:
         start = None if resume is None else _start(resume, target)
         drafts = [] if draft is None else [draft]
@@ -182,7 +195,7 @@ def _generate(
         best, interrupted = search.best, True
     if refine_only or interrupted or budget.spent():
         plan = replace(plan, proves_optimality=False)
-    return _finished(request, search, best, plan, interrupted=interrupted)
+    return _finished(request, search, best, plan, interruption, interrupted=interrupted)
 
 
 def _target(request: Request) -> Target:
@@ -256,7 +269,13 @@ def _start(file: ParameterFile, target: Target) -> Start:
 
 
 def _finished(
-    request: Request, search: Search, best: Candidate, plan: TimePlan, *, interrupted: bool
+    request: Request,
+    search: Search,
+    best: Candidate,
+    plan: TimePlan,
+    interruption: Interruption,
+    *,
+    interrupted: bool,
 ) -> Generated:
     progress = search.progress
     cut_short = search.budget.cut or search.budget.spent()
@@ -272,7 +291,8 @@ def _finished(
     if interrupted or cut_short:
         settings["ended_by"] = "interrupt" if interrupted else "budget"
     request = replace(request, settings=settings)
-    progress(f"certifying, about {plan.proof_seconds:,.0f} s")
+    progress(f"certifying, about {plan.proof_in_words}")
+    interruption.becomes(lambda: "what was found is left uncertified")
     try:
         file, x = finish(
             best.model,
@@ -288,6 +308,7 @@ def _finished(
             f"the search ended outside the range of the evaluators ({error}); take a larger eps or "
             "a smaller fraction of it"
         ) from error
+    interruption.becomes(lambda: "the file is certified, and nothing else is proved about it")
     optimality = fewer_bits = None
     try:
         if plan.proves_optimality:

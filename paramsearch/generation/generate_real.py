@@ -15,6 +15,7 @@ from accounting.model.laws.noise import NoiseLaw
 from accounting.model.problem import Problem
 from accounting.model.proof_types import LARGEST_VALUE, Tier
 from paramsearch.generation.generate import Generated, generate
+from paramsearch.generation.interruption import Interruption
 from paramsearch.generation.real_values import PaperRounding, RealTarget, Rounding
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.parameter_file import ParameterFile
@@ -169,6 +170,7 @@ def generate_real(
     request: RealRequest,
     *,
     resume: ParameterFile | None = None,
+    interruption: Interruption | None = None,
     progress: Progress = silent,
     announce: Progress = silent,
 ) -> GeneratedReal:
@@ -180,6 +182,7 @@ def generate_real(
     Args:
         request: The values, the guarantee and the error.
         resume: A file of the same values, guarantee and error, whose rounding is kept.
+        interruption: Is told what an interrupt would do, whenever that changes.
         progress: Called with one line of text now and then.
         announce: Called with what the problem needs, before any work is done for it.
 
@@ -211,7 +214,9 @@ def generate_real(
     rounded = replace(rounded, budget=max(left, needed))
     TimePlan.of(rounded).announce(announce)
     draft = rounding.draft if rounding.draft.parts else None
-    made = generate(rounded, resume=resume, draft=draft, progress=progress)
+    made = generate(
+        rounded, resume=resume, draft=draft, interruption=interruption, progress=progress
+    )
     paper = None
     with suppress(InvalidParameter, TooLarge):  # it has no answer for every error
         paper = target.of_the_paper()

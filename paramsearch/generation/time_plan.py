@@ -10,6 +10,8 @@ from itertools import pairwise
 from accounting.base.errors import Undecided
 from accounting.base.progress import Progress
 from accounting.model.proof_types import Tier
+from accounting.model.question import Question
+from accounting.proof.prove import usual_tier
 from paramsearch.request import Request
 
 _SECONDS: dict[Tier, tuple[tuple[int, float], ...]] = {
@@ -31,6 +33,8 @@ _TOLERANCE = 1.25
 """Ratio by which a budget may be exceeded."""
 _SLACK = 20.0
 """Seconds by which it may be exceeded as well: small problems take seconds, whatever the budget."""
+_WORTH_SAYING = 10.0
+"""Seconds of a proof from which on its time is said where there is no budget."""
 _SMALLEST_SEARCH = 0.25
 """Smallest share of a budget for the search, even if the proof needs more than the rest."""
 
@@ -63,7 +67,7 @@ class TimePlan:
         tier, top = request.tier, request.max_value
         if tier in ("auto", "light"):
             tiers: tuple[Tier, ...] = ("ball", "mixed", "fast")
-            usual = tiers[(top > _LAST["ball"]) + (top > _LAST["mixed"])]
+            usual = usual_tier(top, _question(request))
             room = _LARGEST_SHARE * request.budget
             choices = tiers[tiers.index(usual) :]
             cheapest = min(choices, key=lambda tier: _expected(tier, request))
@@ -84,7 +88,15 @@ class TimePlan:
 
     @property
     def announcement(self) -> str:
-        """How the budget is divided, or that it is too small for the proof."""
+        """How the budget is divided, or that it is too small for the proof; without a budget, how
+        long the proof takes, which is empty if that is hardly any time."""
+        if self.budget == math.inf:
+            if self.proof_seconds < _WORTH_SAYING:
+                return ""
+            return (
+                f"no budget: the search takes the time of its --tries, the proof after it about "
+                f"{self.proof_in_words}; --budget SECONDS is for both together"
+            )
         search, proof = self.search_seconds, self.proof_seconds
         parts = f"{_seconds(search)} for the search, about {_seconds(proof)} for the proof"
         if self.tier not in ("auto", "light"):
@@ -118,14 +130,25 @@ class TimePlan:
                 f"{_seconds(self.proof_seconds)}; give --budget {enough:.0f} or more, or none"
             )
 
+    @property
+    def proof_in_words(self) -> str:
+        """About how long calibration and proof take, in words."""
+        return _seconds(self.proof_seconds)
+
     def announce(self, progress: Progress) -> None:
-        """Say how the budget is divided, if there is one."""
-        if math.isfinite(self.budget):
+        """Say how the time is divided, if there is something to say."""
+        if self.announcement:
             progress(self.announcement)
 
 
-_LAST = {"ball": 128, "mixed": 500}
-"""Largest max_value of a tier where nothing else is asked for; see ``accounting.proof.prove``."""
+def _question(request: Request) -> Question:
+    """What is to be proved of the result: with its honest users, it has all its central noise."""
+    return Question(
+        eps=request.eps,
+        releases=request.releases,
+        same_change=request.same_change,
+        adjacency=request.adjacency,
+    )
 
 
 def _seconds(seconds: float) -> str:

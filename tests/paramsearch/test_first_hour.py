@@ -159,6 +159,30 @@ def test_an_interrupt_of_the_proof_keeps_what_was_found(
     assert not kept.exists()
 
 
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("_similar_file", "stopping; nothing was found yet that could be certified"),
+        (
+            "polished",
+            "stopping; the best so far is being certified, about 1 s; again to leave it "
+            "uncertified",
+        ),
+        ("finish", "stopping; what was found is left uncertified"),
+        (
+            "prove_local_optimality",
+            "stopping; the file is certified, and nothing else is proved about it",
+        ),
+    ],
+)
+def test_an_interrupt_is_acknowledged(function: str, told: str, tmp_path: Path) -> None:
+    """Was: silence until the proof was done."""
+    asked = ["generate", "--n", "1000", "--eps", "1", "--delta", "1e-6", "--max-value", "1"]
+    done = signaled("SIGINT", function, [*asked, "--tries", "1", "-o", str(tmp_path / "file.json")])
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.splitlines()[0] == told
+
+
 def test_an_interrupt_after_the_certificate_keeps_the_file(tmp_path: Path) -> None:
     """Was: no file was written, since local optimality was still being proved."""
     path = tmp_path / "file.json"

@@ -38,7 +38,16 @@ def analyze(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", help="Make an entry that is not a message an error, and odd counts."
+            "--strict",
+            help="Fail on an entry that is not a message, and on every implausible count.",
+        ),
+    ] = False,
+    allow_odd: Annotated[
+        bool,
+        typer.Option(
+            "--allow-odd",
+            help="Estimate even if the counts of the messages, or their sum, say that they were "
+            "made with another file, or by more users.",
         ),
     ] = False,
     allow_few: options.AllowFew = False,
@@ -47,7 +56,8 @@ def analyze(
     """Estimate the sum from the messages of all users, in one pass and constant memory.
 
     Fewer messages than the users of the file send are an error, since their noise protects the
-    values; so is a file that is mostly something other than messages.
+    values; so are messages that were hardly made with this file, and a file that is mostly
+    something other than messages.
     """
     from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.deploy import Analyzer
@@ -67,6 +77,12 @@ def analyze(
         for source in sources:
             _read(analyzer, source, say)
     found = analyzer.result(confidence)
+    unlike = analyzer.unlike_file()
+    if unlike is not None and not allow_odd:
+        raise InvalidParameter(
+            f"{unlike}  The estimate would mean nothing: analyze them with the file that they were "
+            "made with, and say with --users if more than n took part; --allow-odd goes on anyway"
+        )
     odd = analyzer.implausible()
     if strict and odd is not None:
         raise InvalidParameter(odd)

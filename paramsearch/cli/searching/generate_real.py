@@ -81,8 +81,10 @@ def generate_real(
     check_destination(output, as_json)
     start = file_to_resume(output, request) if resume else None
     begun = time.monotonic()
-    with progress("generate-real") as say, keeping(output):
-        made = generate_real(request, resume=start, progress=say, announce=note)
+    with progress("generate-real") as say, keeping(output) as interruption:
+        made = generate_real(
+            request, resume=start, interruption=interruption, progress=say, announce=note
+        )
         made = better(made, start, request.tier, say)
     about = facts(made, output, time.monotonic() - begun, _beside(made))
     deliver(made, output, about, as_json=as_json, resumed=resume)

@@ -14,6 +14,7 @@ import typer
 from accounting.base.enclosure import at_least, at_most, exactly
 from accounting.base.errors import AccountingError, InvalidParameter, required
 from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.interrupts import acknowledged
 from paramsearch.cli.output import Fact, check_destination, note, progress, show, write
 from paramsearch.cli.proving.certify import warn_of
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from accounting.model.proof_types import Tier
     from paramsearch.generation.generate import Generated
     from paramsearch.generation.generate_real import RealRequest
+    from paramsearch.generation.interruption import Interruption
     from paramsearch.parameters.parameter_file import ParameterFile
     from paramsearch.request import Request
 
@@ -54,8 +56,8 @@ def generate_and_deliver(
     start = file_to_resume(output, request) if resume else None
     begun = time.monotonic()
     announce(request)
-    with progress("generate") as say, keeping(output):
-        made = generate(request, resume=start, progress=say)
+    with progress("generate") as say, keeping(output) as interruption:
+        made = generate(request, resume=start, interruption=interruption, progress=say)
         made = better(made, start, request.tier, say)
     paper = _paper_for_vectors(request.problem, made.file)
     about = facts(made, output, time.monotonic() - begun, paper)
@@ -87,14 +89,18 @@ def uncertified_beside(output: Path) -> Path:
 
 
 @contextmanager
-def keeping(output: Path | None) -> Iterator[None]:
-    """An interrupt of the proof leaves the result of the search behind, and says where; one that
-    leaves nothing behind says why."""
+def keeping(output: Path | None) -> Iterator[Interruption]:
+    """An interrupt is acknowledged at once, with what it does according to the value of the block.
+    That of a proof leaves the result of the search behind, and says where; one that leaves nothing
+    behind says why."""
     from paramsearch.generation.generate import ProofInterrupted
+    from paramsearch.generation.interruption import Interruption
     from paramsearch.parameters.parameter_file import save
 
+    interruption = Interruption()
     try:
-        yield
+        with acknowledged(interruption.consequence):
+            yield interruption
     except ProofInterrupted as ended:
         if output is None:
             note("the proof was interrupted, and nothing kept: --output names a place for it")

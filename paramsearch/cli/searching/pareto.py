@@ -14,6 +14,7 @@ from accounting.base.errors import required
 from accounting.model.change import SUBSTITUTION
 from paramsearch.cli import options
 from paramsearch.cli.exit_codes import ExitCode
+from paramsearch.cli.interrupts import acknowledged
 from paramsearch.cli.output import check_folder, check_writable, print_json, progress, write
 from paramsearch.cli.plots import PLOT_SUFFIXES, label_log_axes, save_figure
 
@@ -65,6 +66,7 @@ def pareto(
     from accounting.model.costs import largest_central_of
     from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.generation.generate import generate
+    from paramsearch.generation.interruption import Interruption
     from paramsearch.parameters.parameter_file import save
     from paramsearch.parameters.words import changes_in_words
     from paramsearch.request import Request
@@ -96,9 +98,17 @@ def pareto(
     interrupted = False
     for i, point in enumerate(points):
         try:
-            with progress(f"point {i + 1} of {len(points)} ({_in_words(point)})") as say:
-                # the file of one point is a good start for the next
-                made = generate(point, resume=files[-1] if files else None, progress=say)
+            interruption = Interruption()
+            with (
+                progress(f"point {i + 1} of {len(points)} ({_in_words(point)})") as say,
+                acknowledged(interruption.consequence),
+            ):
+                made = generate(
+                    point,
+                    resume=files[-1] if files else None,  # a good start
+                    interruption=interruption,
+                    progress=say,
+                )
         except KeyboardInterrupt:
             interrupted = True
             break

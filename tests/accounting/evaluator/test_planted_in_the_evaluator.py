@@ -12,24 +12,22 @@ import pytest
 import test_error_budget as budget
 import test_floating_point as floats
 import test_product as products
-import test_protocol as protocols
 import test_single_passes as passes
 from planted import Fragment, Mistake, mistake
 
 from accounting.evaluator import (
     bounding_functions,
-    build_view_pairs,
+    evaluate,
+    grid_plan,
     kernels,
-    noise_tables,
     spectra,
     tilted_losses,
 )
 from accounting.evaluator.compiled import pair_term_kernels, planning_kernels, table_kernels
 from accounting.evaluator.noise_tables import NoiseTables
-from accounting.evaluator.pairs import mixture_kernels, run_kernels
 from accounting.evaluator.pair_error_terms import PairTerms
+from accounting.evaluator.pairs import mixture_kernels, run_kernels
 from accounting.evaluator.view_pairs import CentralMixture, ViewPairs
-from accounting.evaluator import evaluate, grid_plan
 
 IN_ROWS = (kernels, "tilted_rows")
 

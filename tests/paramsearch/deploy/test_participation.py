@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deployed import SUM, file, seeded
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mpmath import mp, mpf
 from places import ROOT
 from program import run
@@ -257,8 +259,9 @@ def test_a_blank_line_is_a_missing_value(text: str, tmp_path: Path) -> None:
     path, vectors = tmp_path / "file.json", tmp_path / "vectors.json"
     save(file(), path)
     save(file(3), vectors)
-    for name, given in ((path, text), (vectors, text.replace("3", "2 3").replace("0", "0 1"))):
-        done = run("randomize", str(name), "--value", "-", stdin=given)
+    pairs = text.replace("3", "2 3").replace("0", "0 1")
+    for name, lines in ((path, text), (vectors, pairs)):
+        done = run("randomize", str(name), "--value", "-", stdin=lines)
         assert (done.returncode, done.stdout) == (2, "")
         assert "line 2 of standard input is blank, so a user's value is missing" in done.stderr
 
@@ -333,7 +336,7 @@ def test_both_tails_of_a_count(share: float, alarm: float) -> None:
 
 
 def test_messages_of_another_file(tmp_path: Path) -> None:
-    """Was: an estimate without a word."""
+    """Was: an estimate with a warning, and exit code 0."""
     ten = load(SHIPPED.with_name("10-1-1e-06-0.9.json"))
     symbols = seeded(ten).batch([2] * ten.problem.n).symbols
     right, wrong = Analyzer(ten), Analyzer(load(SHIPPED))
@@ -347,15 +350,59 @@ def test_messages_of_another_file(tmp_path: Path) -> None:
     )
     path = tmp_path / "messages.txt"
     path.write_text("".join(f"{symbol}\n" for symbol in messages))
-    done = run("analyze", str(SHIPPED), str(path))
+    for options in ((), ("--strict",)):
+        done = run("analyze", SHIPPED, path, *options)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "made with another file" in done.stderr
+        assert "--users if more than n took part; --allow-odd goes on anyway" in done.stderr
+    done = run("analyze", SHIPPED, path, "--json")
+    assert done.returncode == 2
+    assert "made with another file" in json.loads(done.stdout)["error"]["message"]
+    done = run("analyze", SHIPPED, path, "--allow-odd")
     assert done.returncode == 0, done.stderr
-    assert "warning" in done.stdout
-    assert "made with another file" in json.loads(
-        run("analyze", str(SHIPPED), str(path), "--json").stdout
-    )["implausible"].replace("\n", " ")
-    done = run("analyze", str(SHIPPED), str(path), "--strict")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "made with another file" in done.stderr
+    assert done.stdout.startswith("warning ")
+    done = run("analyze", SHIPPED, path, "--allow-odd", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "made with another file" in json.loads(done.stdout)["implausible"]
+
+
+def sent(made: ParameterFile, **counts: int) -> Analyzer:
+    """What an analyzer has read after this many messages of each value, x1 or m1 for 1 or -1."""
+    analyzer = Analyzer(made)
+    for name, count in counts.items():
+        value = int(name[1:]) * (-1 if name[0] == "m" else 1)
+        analyzer.add([made.alphabet.index(value)] * count)
+    return analyzer
+
+
+def test_an_impossible_sum() -> None:
+    """Was: no word, since every count is possible.  50 users with values up to 3."""
+    usual = {"m1": 20, "m2": 4, "x1": 60}
+    possible = sent(file(), x2=30, x3=10, **usual)
+    assert int(possible.sums[0]) == 122
+    assert possible.result().implausible is None
+    too_large = sent(file(), x2=50, x3=50, **usual)
+    assert int(too_large.sums[0]) == 282
+    assert too_large.unlike_file() is not None
+    assert "the messages sum to 282, where this file has between -" in str(too_large.unlike_file())
+    too_small = sent(file(), x1=0, m1=60, m2=20)
+    assert int(too_small.sums[0]) == -100
+    assert "the messages sum to -100, where" in str(too_small.unlike_file())
+
+
+@given(
+    kind=st.sampled_from([(1, False), (1, True), (3, False)]),
+    seed=st.integers(0, 10_000),
+    value=st.integers(0, 3),
+)
+@settings(max_examples=60, deadline=None)
+def test_messages_of_the_file_are_no_alarm(kind: tuple[int, bool], seed: int, value: int) -> None:
+    dimension, bursts = kind
+    made = file(dimension, bursts=bursts)
+    own = value if dimension == 1 else (seed % 3, value)
+    analyzer = Analyzer(made)
+    analyzer.add(seeded(made, seed).batch([own] * made.problem.n).symbols)
+    assert analyzer.unlike_file() is None
 
 
 @pytest.mark.parametrize("tabled", [True, False])

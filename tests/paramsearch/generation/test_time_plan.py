@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from accounting.base.arrays import FloatArray
 from accounting.model.family import ones
 from accounting.model.proof_types import BALL, FAST
+from accounting.model.question import Question
+from accounting.proof.prove import usual_tier
 from paramsearch.generation.finish import calibrated, certified_in_time
 from paramsearch.generation.pair_bounds import proposed_file
 from paramsearch.generation.polish import polished
@@ -50,10 +53,29 @@ def test_a_small_budget_takes_a_faster_proof() -> None:
     assert TimePlan.of(request(100, 30.0, tier="ball")).tier == "ball"
 
 
-def test_without_a_budget_there_is_nothing_to_say() -> None:
-    plan = TimePlan.of(request(20, math.inf))
+def test_without_a_budget_a_long_proof_is_said_at_once() -> None:
+    """Was: first when the proof began."""
+    plan = TimePlan.of(request(10, math.inf))
     assert announced(plan) == ""
     assert plan.search_seconds == math.inf
+    long = TimePlan.of(request(60, math.inf, releases=30))
+    assert f"the proof after it about {long.proof_in_words}; --budget SECONDS" in announced(long)
+
+
+@pytest.mark.parametrize("max_value", [5, 24, 60, 200, 700])
+@pytest.mark.parametrize(
+    "releases", [{}, {"releases": 3}, {"releases": 30}, {"releases": 30, "same_change": True}]
+)
+def test_the_estimate_is_of_the_proof_that_is_made(
+    max_value: int, releases: dict[str, Any]
+) -> None:
+    """Was: the time of balls without a budget, for a proof by the fast evaluators."""
+    question = Question(eps=1.0, **releases)
+    made = usual_tier(max_value, question)
+    usual = TimePlan.of(request(max_value, math.inf, **releases))
+    asked = TimePlan.of(request(max_value, math.inf, tier=made, **releases))
+    ample = TimePlan.of(request(max_value, 1e9, **releases))
+    assert usual.proof_seconds == asked.proof_seconds == ample.proof_seconds
 
 
 def test_larger_problems_take_longer_to_prove() -> None:
