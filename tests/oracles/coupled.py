@@ -128,6 +128,11 @@ def coordinates(mechanism: Mechanism, change: Change) -> list[Law]:
     return found
 
 
+def of_change(mechanism: Mechanism, change: Change, eps: float) -> float:
+    """Of one change in one release."""
+    return float(_worst([coordinates(mechanism, change)], np.array([eps]), 1)[0])
+
+
 def delta(
     mechanism: Mechanism, eps: float, adjacency: Adjacency = SUBSTITUTION, releases: int = 1
 ) -> float:
