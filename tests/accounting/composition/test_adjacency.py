@@ -140,6 +140,8 @@ def test_three_releases() -> None:
     for proof in proofs(mechanism, 1.0, 3):
         assert proof.enclosure.lower <= exact.upper
         assert exact.lower <= proof.enclosure.upper
+        assert proof.met
+        assert proof.enclosure.relative_gap <= 1e-6  # infinite losses decide
 
 
 @pytest.mark.parametrize(("seed", "double", "eps"), [(2, True, 1.0), (11, False, 0.5)])

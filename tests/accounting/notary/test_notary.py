@@ -77,6 +77,8 @@ def test_more_than_the_whole_central_noise() -> None:
         found = Notary(thinned).enclose(small.eps)
         assert found.enclosure.lower <= small.truth.upper
         assert small.truth.lower <= found.enclosure.upper
+        assert found.met
+        assert found.enclosure.relative_gap <= 1e-4
 
 
 @pytest.mark.parametrize(
