@@ -12,6 +12,7 @@ from planted import Mistake, mistake
 from accounting.composition import (
     all_releases,
     any_sequence,
+    change_profiles,
     composition_kernels,
     eps_search,
     lower_law,
@@ -114,7 +115,7 @@ MISTAKES: dict[str, Mistake] = {
         partial(directions.test_products_are_above, True),
         DominatingPair,
         "composed",
-        " + sums.error + 1e-290",
+        " + sums.error + _UNDERFLOW",
         "",
     ),
     "pairs: infinite cross": mistake(
@@ -152,11 +153,7 @@ MISTAKES: dict[str, Mistake] = {
         "pass",
     ),
     "pairs: lowest": mistake(
-        shorter,
-        DominatingPair,
-        "shortened",
-        "mass[0] += float(self.mass[:first].sum()) * _UP",
-        "pass",
+        shorter, DominatingPair, "shortened", "mass[0] + _sum_above(self.mass[:first])", "mass[0]"
     ),
     "pairs: highest": mistake(
         shorter, DominatingPair, "shortened", "(self.infinite + above) * _UP", "self.infinite"
@@ -225,11 +222,8 @@ MISTAKES: dict[str, Mistake] = {
     ),
     # profiles of changes
     "changes: error": mistake(knows, _InverseTransform, "_fill", " + self.error[q]", ""),
-    "changes: lift": mistake(
-        stands_up, _InverseTransform, "_fill", "2.001 * float(terms.eta.max(initial=0.0))", "0.0"
-    ),
     "changes: lift-": mistake(
-        stands_down, _InverseTransform, "_fill", "2.001 * float(terms.eta.max(initial=0.0))", "0.0"
+        stands_down, change_profiles, "_lift", "2.001 * float(terms.eta.max(initial=0.0))", "0.0"
     ),
     "changes: aside": mistake(
         grid,
@@ -326,7 +320,7 @@ MISTAKES: dict[str, Mistake] = {
         "value = rows.max(axis=0) / 2",
     ),
     "several: product": mistake(
-        two, several_mechanisms, "_product", "_joined(out, power, balance, gap)", "power"
+        two, several_mechanisms, "_product", "_joined(one, other, balance, gap)", "other"
     ),
     "several: times": mistake(
         two, several_mechanisms, "_product", "pair.powered(times,", "pair.powered(1,"
