@@ -12,6 +12,7 @@ import hashlib
 import math
 import platform
 from calendar import month_name
+from collections.abc import Iterator
 from datetime import date
 from importlib import metadata, resources
 from pathlib import Path
@@ -189,8 +190,7 @@ def render(
                 "p",
                 "Audited on ",
                 element("time", _in_words(file.audited_on), datetime=file.audited_on.isoformat()),
-                " · SHA-256 of the file: ",
-                element("code", file.sha256),
+                *_fingerprints(document, file, rejected=audit.verdict == "rejected"),
                 class_="identity",
             ),
         ),
@@ -222,6 +222,13 @@ def render(
         f"{element('title', f'{audit.verdict.capitalize()}: {name}')}\n<style>{style}</style>\n"
     )
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}</head>\n{body}\n</html>\n'
+
+
+def _fingerprints(document: Document, file: AuditedFile, *, rejected: bool) -> Iterator[Html | str]:
+    """What identifies the file: the hash of its content, which clients show, and of its bytes."""
+    if isinstance(document, ParameterFile) and not rejected:
+        yield from (" · SHA-256 of its content: ", element("code", document.sha256))
+    yield from (" · SHA-256 of its bytes: ", element("code", file.sha256))
 
 
 def _in_words(day: date) -> str:

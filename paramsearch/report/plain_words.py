@@ -83,8 +83,10 @@ _GLOSSARY = (
     ),
     (
         "SHA-256",
-        "A fingerprint of a file. Two files with the same fingerprint are, for all practical "
-        "purposes, the same.",
+        "A fingerprint. Two files with the same fingerprint of their bytes are, for all practical "
+        "purposes, the same. The fingerprint of the content leaves white space and the order of "
+        "fields out: it stays the same where a file is only laid out anew, and it is what the "
+        "file states and clients show.",
     ),
     (
         "The verdicts",

@@ -363,12 +363,15 @@ def file_section(
     """The identity of the file, and its own statements on how it was made."""
     audited = ", ".join(f"{name} {version}" for name, version in software.items())
     signed = "not checked" if file.signature is None else untrusted(file.signature)
-    rows: list[Fact] = [("SHA-256, bytes", element("code", file.sha256)), ("Signature", signed)]
+    of_bytes = join([element("code", file.sha256), " (of every byte, as sha256sum prints it)"])
+    rows: list[Fact] = [("SHA-256, bytes", of_bytes), ("Signature", signed)]
     parts: list[Html] = []
     if audit.verdict == "rejected":
         rows += [("Statements", "what the file says about how it was made is not repeated here")]
     elif isinstance(document, ParameterFile):
-        rows = [("SHA-256, content", element("code", document.sha256)), *rows]
+        what = " (of its fields, whatever the white space; the file states it, and clients show it)"
+        sealed = join([element("code", document.sha256), what])
+        rows = [("SHA-256, content", sealed), *rows]
         rows += [("Format", element("code", document.format)), *_certificate(document, audit)]
         made = document.provenance
         rows += [("Made by", element("code", untrusted(f"{made.tool} {made.version}")))]

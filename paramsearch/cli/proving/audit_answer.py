@@ -276,7 +276,7 @@ class Answer:
             yield "events", expected.events_in_words()
             yield "error", expected.error_in_words()
         if self._sealed is not None:
-            yield "sha256", self._sealed
+            yield "sha256", f"{self._sealed} of its content, which clients show"
         yield "bytes", f"sha256 {self.file_sha256} of the file as it was read"
         if self.signed is not None:
             yield "signature", self.signed

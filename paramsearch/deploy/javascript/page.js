@@ -13,7 +13,7 @@ function start(file) {
   at("about").textContent =
     `For ${problem.n.toLocaleString("en")} people with ${inputs}` +
     (file.dimension > 1 ? `, each in one of ${file.dimension} coordinates` : "") +
-    `; file ${sha256.slice(0, 16)}…`;
+    `; the file's content has the SHA-256 ${sha256.slice(0, 16)}…`;
   at("coordinate").hidden = file.dimension === 1;
   at("form").querySelector("button").disabled = false;
   at("form").addEventListener("submit", (event) => {

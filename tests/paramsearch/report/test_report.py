@@ -124,8 +124,20 @@ def test_the_file_and_the_day_are_named() -> None:
     for example in (certified, violated, rejected):
         html, text = page(example), words(page(example))
         assert '<time datetime="2021-07-18">18 July 2021</time>' in html
-        assert "SHA-256 of the file: " + "0f" * 32 in text
+        assert "SHA-256 of its bytes: " + "0f" * 32 in text
         assert "SHA-256, bytes" + "0f" * 32 in text
+
+
+def test_every_hash_says_what_it_is_of() -> None:
+    """Was: "of the file", both for the bytes and for the content, which differ."""
+    file, _ = certified()
+    text = words(page(certified))
+    assert f"SHA-256 of its content: {file.sha256} · SHA-256 of its bytes: " + "0f" * 32 in text
+    assert f"SHA-256, content{file.sha256} (of its fields, whatever the white space" in text
+    assert "SHA-256, bytes" + "0f" * 32 + " (of every byte, as sha256sum prints it)" in text
+    assert "leaves white space and the order of fields out" in text.split("Glossary")[1]
+    client = ROOT / "paramsearch" / "deploy" / "javascript" / "page.js"
+    assert "the file's content has the SHA-256 ${sha256" in client.read_text()
 
 
 def test_a_page_for_readers_who_are_no_specialists() -> None:
