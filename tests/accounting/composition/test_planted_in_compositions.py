@@ -185,7 +185,8 @@ MISTAKES: dict[str, Mistake] = {
         LowerLaw,
         "shortened",
         "return LowerLaw(law.step, law.base + first, mass[first:], law.infinite)",
-        "mass[first] += mass[:first].sum(); return LowerLaw(law.step, law.base + first, mass[first:], law.infinite)",
+        "mass[first] += mass[:first].sum(); "
+        "return LowerLaw(law.step, law.base + first, mass[first:], law.infinite)",
     ),
     "lower: highest infinite": mistake(
         down,

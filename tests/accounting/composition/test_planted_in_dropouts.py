@@ -2,9 +2,9 @@ from functools import partial
 
 import pytest
 import test_coupled_noises as coupled
-from planted import Mistake, mistake
+from planted import mistake
 
-from accounting.composition.dropouts import central_offsets, coupling_kernels, thinned_profiles
+from accounting.composition.dropouts import central_offsets, coupling_kernels
 from accounting.composition.dropouts.central_offsets import Cases, ThinnedCentral
 from accounting.composition.dropouts.thinned_profiles import ThinnedPairs, ThinnedProfiles
 
