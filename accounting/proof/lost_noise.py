@@ -36,7 +36,7 @@ _BITS = 192
 """Working precision."""
 _LARGEST_EPS = 500.0
 """Largest eps that is tried: a larger one hardly protects."""
-_GAP = 2e-3
+_GAP = 4e-3
 """Accuracy of the eps that holds, relative above 1 and absolute below."""
 _REST = 0.01
 """Share of delta that the chance of more losses than any fraction allows for may add."""
@@ -169,11 +169,14 @@ class BlindLosses:
         Returns:
             An eps that holds, None if none was found; and whether the search came to its end.
         """
+        self.upper(near)
         holds = math.inf
 
         def bounds(eps: float) -> Enclosure:
             nonlocal holds
-            upper = self.upper(eps)
+            upper = self._bound(eps)
+            if self._delta * _OF_CLAIM < upper <= self._delta / _OF_CLAIM:
+                upper = self.upper(eps)
             if upper <= self._delta:
                 holds = min(holds, eps)
             check_time()

@@ -34,8 +34,8 @@ def decision(delta: float, bounds: Enclosure) -> Decision:
 class Claim:
     """(eps, delta)-privacy for ``releases`` together, with noise from the fraction ``honest``.
 
-    Who adds noise, and whose noise arrives, must not depend on what was drawn: ``honest`` is about
-    dropouts for other reasons.  ``lost`` is about users who are lost because they have noise.
+    For ``honest``, who is missing must not depend on the noise that was drawn.  ``lost`` is about
+    users who are missing because they have noise.
 
     Args:
         eps: The claimed eps.

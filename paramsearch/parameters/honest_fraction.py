@@ -4,6 +4,9 @@
 users add noise, so the proof is for the smaller of the double and the shortest decimal that reads
 as it; since more noise never hurts (exact_view.md, section 3), it holds for both.
 
+In either case it is a fraction that was not chosen by the noise: who is missing must not depend on
+the noise that was drawn (deploy/GUIDE.md).
+
 Files of earlier versions were made and proved for the double, and they are read that way: the noise
 on +1 and -1 of a file is rounded up from exactly what its fraction needs, so a file with too little
 of it for the decimal was made for the double.

@@ -174,7 +174,9 @@ class Error(Part):
 
 
 class Certificate(Part):
-    """Bounds of delta(eps) of the deployed sampler over all changes of one user's input.
+    """Bounds of delta(eps) of the deployed sampler over all changes of one user's input, with the
+    noise of the fraction ``problem.honest`` of the users; who is missing must not depend on the
+    noise that was drawn.
 
     ``proof`` counts the changes by the method that bounded them from above; a method with 0 gave no
     more than ``delta_lower``.  ``sampler_deviation`` is already inside both bounds; ``precision``
