@@ -109,3 +109,10 @@ def test_the_methods_of_a_better_lower_bound_are_taken_with_it() -> None:
     assert (dict(both.covered), both.lower_by) == ({"ball": 6, "fast": 0}, ("fast",))
     third = replace(low, enclosure=Enclosure(0.15, 0.4), covered={"enumeration": 6})
     assert third.with_lower_of(both).lower_by == ("fast",)
+
+
+def test_without_a_claim_the_gap_that_was_asked_for_is_reached() -> None:
+    for gap in (1e-2, 1e-4):
+        found = prove(mechanism(), Question(eps=1.0), tier="fast", gap=gap)
+        assert found.met
+        assert found.enclosure.relative_gap <= gap
