@@ -64,6 +64,8 @@ _STEEP_FROM = 1e-13
 _MOST_SPENT, _MOST_SPENT_FINELY = 0.98, 0.998
 """Largest share of eps that counts as spent by the central noise, and that of a steep grid for one
 release."""
+_STEEP_WIDTH = 4.0
+"""Width of the cells of outcomes there, in units of 1 / z of the usual width."""
 _CASES = 0.6
 """Cases of the central noise are kept down to a loss of eps - (1 + 2 * _CASES) * slack."""
 
@@ -160,11 +162,11 @@ class Estimator:
     def _tables(self, parameters: FloatArray) -> CellTables:
         from accounting.estimator.estimate_kernels import add_geometric, burst_tables, noise_tables
 
-        mean, r = np.exp(parameters)
-        variance = mean + mean**2 / r
-        shape = mean**2 / variance
         z = math.sqrt(2 * math.log(1 / (_TAIL * self.delta)))
-        with np.errstate(over="ignore"):  # an infinite length is refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite length is refused below
+            mean, r = np.exp(parameters)
+            variance = mean + mean**2 / r
+            shape = mean**2 / variance
             # the quantile of a gamma law by Wilson and Hilferty, and room for the discrete tail
             length = mean * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3 + z * z + 10
         central = z * z / (2 * self.central.step)
@@ -180,7 +182,10 @@ class Estimator:
             noise_tables(mean, r, start, table)
         of_central = slice(start[self.central.noise], start[self.central.noise + 1])
         add_geometric(math.exp(-2 * self.central.step), table[:, of_central])
-        return CellTables.of(table, start, outcomes, np.nan_to_num(np.sqrt(variance)))
+        width = np.nan_to_num(np.sqrt(variance)) / 32
+        if self.delta < _STEEP_FROM:  # the smaller delta, the steeper the tail
+            width *= _STEEP_WIDTH / self.z
+        return CellTables.of(table, start, outcomes, width)
 
     def _check_size(self, outcomes: int, central: float, mean: float) -> None:
         if not outcomes < LARGEST_TABLE and central > LARGEST_TABLE / 2:
@@ -193,7 +198,8 @@ class Estimator:
             raise TooLarge(
                 f"estimates with {mean:,.0f} copies of an atom on average need tables "
                 f"of more than {LARGEST_TABLE:,} outcomes: eps = {self.eps:g} leaves the atoms "
-                f"only {float(self.slack.min()):.3g}; take a larger eps or a smaller fraction of it"
+                f"only {float(self.slack.min()):.3g}, for delta = {self.delta:g}; take a larger "
+                "eps, a smaller fraction of it for the central noise, or a larger delta"
             )
         if outcomes * _SECONDS_PER_OUTCOME > seconds_left():
             raise OutOfTime(f"there is no time for estimates with {outcomes:,} outcomes")

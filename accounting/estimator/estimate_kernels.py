@@ -366,7 +366,7 @@ def pair_estimates(
 
 @kernel
 def outcome_cells(
-    length: IntArray, spread: FloatArray, middle: IntArray, width: FloatArray, start: IntArray
+    length: IntArray, widest: FloatArray, middle: IntArray, width: FloatArray, start: IntArray
 ) -> None:
     """Put the outcomes 0..length - 1 of each noise into cells of odd width, narrow near 0.
 
@@ -378,7 +378,7 @@ def outcome_cells(
         start[i] = at
         z = 0
         while z < length[i]:
-            half = int(min(z / 48.0, spread[i] / 32.0))
+            half = int(min(z / 48.0, widest[i]))
             if middle.size:
                 # the last cell may reach beyond the table
                 middle[at] = min(z + half, length[i] - 1)

@@ -32,15 +32,15 @@ class CellTables:
 
     @staticmethod
     def of(
-        table: FloatArray, start: IntArray, outcomes: IntArray, spread: FloatArray
+        table: FloatArray, start: IntArray, outcomes: IntArray, widest: FloatArray
     ) -> CellTables:
-        """Put the ``outcomes`` of every noise into cells, which are narrow for a small spread."""
+        """Put the ``outcomes`` of every noise into cells of at most about twice ``widest``."""
         from accounting.estimator.estimate_kernels import outcome_cells
 
         cell_start = np.empty(len(outcomes) + 1, np.int64)
-        outcome_cells(outcomes, spread, np.empty(0, np.int64), np.empty(0), cell_start)
+        outcome_cells(outcomes, widest, np.empty(0, np.int64), np.empty(0), cell_start)
         middle, width = np.empty(cell_start[-1], np.int64), np.empty(cell_start[-1])
-        outcome_cells(outcomes, spread, middle, width, cell_start)
+        outcome_cells(outcomes, widest, middle, width, cell_start)
         return CellTables(table, start, middle, width, cell_start)
 
     @property
