@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from accounting.base.arrays import FloatArray
 from accounting.base.deadline import check_time
 from accounting.base.errors import InternalError, TooLarge
 from accounting.base.progress import Progress, silent
@@ -44,6 +45,8 @@ _ATTEMPTS = 8
 _STALLED, _MOST_STALLS = 0.98, 3
 """An attempt that leaves more than this share of the width is in vain.  After that many in a row,
 with a lower bound above 0, rounding determines the width, and refining does not help."""
+_WIDER, _COARSEST_GAP = 10.0, 0.01
+"""Factor between gaps that are tried where one is out of reach, and the largest of them."""
 _NEGLIGIBLE = 1e-4
 """Pairs whose bound is this small relative to the worst keep the cheap Chernoff bound."""
 _FAR_SMALLER = 0.1
@@ -77,9 +80,30 @@ def evaluate(
     The grid is refined until the enclosure of the largest one has relative gap ``gap`` or width
     ``absolute``, or until refining does not help: the caller compares the bounds to learn which.
     The other enclosures may be wider, and their upper bounds are below the largest.
+
+    Where rounding errors put the gap out of reach, fine grids are worse than coarse ones.  So gaps
+    10, 100, ... times as large are tried as well until one of them is met, and the bounds are no
+    wider than if that had been asked for.
     """
     if eps > LARGEST_EPS:
         raise TooLarge(f"eps = {eps:g} is more than {LARGEST_EPS:g}, where grids of losses end")
+    found = _refined_to(gap, view_pairs, eps, absolute, progress)
+    wider = gap
+    while not found.within(wider, absolute) and wider < _COARSEST_GAP:
+        wider = min(_WIDER * wider, _COARSEST_GAP)
+        left = np.flatnonzero(found.upper > found.lower.max())
+        part = view_pairs if len(left) == view_pairs.pair_count else view_pairs.subset(left)
+        again = _refined_to(wider, part, eps, absolute, progress)
+        found.lower[left] = np.maximum(found.lower[left], again.lower)
+        found.upper[left] = np.minimum(found.upper[left], again.upper)
+        _check_uncrossed(found.lower, found.upper)
+    return found
+
+
+def _refined_to(
+    gap: float, view_pairs: ViewPairs, eps: float, absolute: float, progress: Progress
+) -> PairBounds:
+    """The bounds of passes that aim at this relative gap."""
     lower = np.zeros(view_pairs.pair_count)
     upper = np.where(view_pairs.largest_loss <= eps, 0.0, 1.0)
     left = np.flatnonzero(upper > 0)
@@ -99,8 +123,7 @@ def evaluate(
             found = found.narrowed_by(evaluate_on_grid(part, coarse.tables, plan))
         lower[left] = np.maximum(lower[left], found.lower)
         upper[left] = np.minimum(upper[left], found.upper)
-        if not (lower <= upper).all():
-            raise InternalError("the bounds crossed: please report the configuration")
+        _check_uncrossed(lower, upper)
         best = float(lower.max())
         width = float(upper.max()) - best
         if width <= max(gap * float(upper.max()), absolute) or float(upper.max()) < SMALLEST_DELTA:
@@ -112,6 +135,11 @@ def evaluate(
         left = np.flatnonzero(upper > max(best, absolute / 2))
         wanted = _refined(wanted, found, tail=coarse.tail, attained=best, width=width)
     return PairBounds(lower, upper)
+
+
+def _check_uncrossed(lower: FloatArray, upper: FloatArray) -> None:
+    if not (lower <= upper).all():  # nor comparable, if one is not a number
+        raise InternalError("the bounds crossed: please report the configuration")
 
 
 def _refined(

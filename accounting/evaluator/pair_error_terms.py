@@ -27,6 +27,13 @@ class PairBounds:
     estimate: float = 0.0
     step_width: float = 0.0
 
+    def within(self, gap: float, absolute: float) -> bool:
+        """Whether the enclosure of the largest divergence has this relative gap or width, or is too
+        small for both."""
+        largest = float(self.upper.max(initial=0.0))
+        width = largest - float(self.lower.max(initial=0.0))
+        return width <= max(gap * largest, absolute) or largest < SMALLEST_DELTA
+
     def narrowed_by(self, later: PairBounds) -> PairBounds:
         """Both enclosures together, with the estimate of the later one."""
         return PairBounds(

@@ -35,6 +35,8 @@ _FEW, _HEAVY_OF_MANY = 128, 1e5
 the noise: mean noise of an atom that is heavy there."""
 _FINE = 4096
 """Working precision in bits, more than any p of a file has."""
+_SMALLEST_P = Fraction(1, 1 << 128)
+"""Noise with a smaller p is left out: the fast evaluators refuse it."""
 _LARGEST_FACTOR = 1 << 16
 """Factor of the odds at which the search for less noise ends; rule of thumb."""
 _MARGIN, _MARGIN_OF_ANY = 10.0, 1000.0
@@ -49,14 +51,14 @@ def with_less_noise(mechanism: Mechanism, factor: int) -> Mechanism:
     are divided by ``factor``, and r is rounded down."""
 
     def part(noise: ExactLaw) -> Iterator[ExactLaw]:
-        """Where r or p are too small for this precision, no noise at all is less noise as well."""
+        """Where r or p are too small to matter, no noise at all is less noise as well."""
         if isinstance(noise, ExactBurst):
             yield noise.thinned(Fraction(1, factor))
             return
         p = _rounded_down(noise.p / (noise.p + (1 - noise.p) * factor))
         with precision(128):
             r = noise.r if noise.r is not None else _finite(below(noise.shape()))
-        if p > 0 and r > 0:
+        if p > _SMALLEST_P and r > 0:
             yield ExactNoise(p=p, r=r)
 
     atoms = {

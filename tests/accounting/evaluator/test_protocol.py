@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,8 @@ from accounting.evaluator.evaluate import evaluate_on_grid
 from accounting.evaluator.grid_plan import GridPlan
 from accounting.evaluator.noise_tables import tabulate
 from accounting.model.change import Change
+from accounting.model.mechanism import ExactCentral, ExactNoise, Mechanism
+from accounting.notary.notary import Notary
 
 VECTORS = json.loads((ORACLES / "raw_view_vectors.json").read_text())["vectors"]
 VECTOR_ACCURACY = 2e-10
@@ -241,3 +244,24 @@ def test_losses_of_w_far_below_the_grid_of_their_factor() -> None:
     assert found.met
     assert found.enclosure.lower <= truth.upper
     assert truth.lower <= found.enclosure.upper
+
+
+@pytest.mark.parametrize(("change", "width"), [(Change(2, 0), 6e-6), (Change(0, 1), 2e-3)])
+def test_bounds_for_a_gap_out_of_reach_are_no_wider_than_for_a_larger_gap(
+    change: Change, width: float
+) -> None:
+    """Was: 0.25 and 1 for a gap of 1e-6, although a gap of 1e-4 gave 7e-5 and 5e-3."""
+    law = {(-1, 1): NB(12.0, 0.985), (-1, -1, 2): NB(12.0, 0.98)}
+    protocol = Protocol(Configuration.of(2, law.items(), eps_central=0.9))
+    found = [protocol.delta_of(change, 1.0, gap=gap) for gap in (1e-4, 1e-5, 1e-6)]
+    assert not found[-1].met
+    for wide, close in pairwise(one.enclosure for one in found):
+        assert wide.lower <= close.lower <= close.upper <= wide.upper
+    assert found[-1].enclosure.relative_gap < width
+    exact = {atom: (ExactNoise(p=Fraction(one.p), r=Fraction(one.r)),) for atom, one in law.items()}
+    mechanism = Mechanism(2, exact, ExactCentral(step=Fraction(0.9) / 2))
+    truth = Notary(mechanism).enclose(1.0, gap=1e-7, changes=[change]).enclosure
+    assert truth.relative_gap < 1e-6
+    for one in found:
+        assert one.enclosure.lower <= truth.upper
+        assert truth.lower <= one.enclosure.upper
