@@ -106,6 +106,9 @@ class Codec:
     def pack(self, symbols: Iterable[int]) -> bytes:
         """Pack symbols into bytes, ``bits`` bits each, padded with zeros at the end.
 
+        The bytes do not say how many symbols they hold: keep the number beside them, for ``unpack``
+        and for ``paramsearch analyze --packed``.
+
         Args:
             symbols: The symbols, in the order in which they are packed.
 

@@ -6,6 +6,10 @@ passed on as -1, which is not a symbol of any file.  Every line of a CSV file is
 own: entries in quotes may have commas and doubled quotes, but no line breaks, and a line whose
 quotes do not match has no symbol, so that no user's message changes what another one is.
 
+Packed messages, as ``Codec.pack`` writes them, have no mark by which they could be told from
+anything else, and do not say how many they are: up to seven messages may hide in the padding.  They
+are read as such only where somebody says their number, and only if it fits the bytes exactly.
+
 The files are untrusted.  Lines have bounded length, and Arrow batches are validated before their
 offsets are used: an offset out of bounds would crash the process.
 """
@@ -20,11 +24,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
 from accounting.base.arrays import IntArray
+from accounting.base.enclosure import counted
 from accounting.base.errors import AccountingError, InvalidParameter
 
 if TYPE_CHECKING:
@@ -57,6 +62,59 @@ def portions(path: Path) -> Iterator[Portion]:
         return
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         yield from _rows(file, path) if kind == ".csv" else _lines(file, path)
+
+
+def packed_portions(path: Path, *, bits: int, count: int) -> Iterator[Portion]:
+    """All messages of a file that ``Codec.pack`` wrote; ``-`` is standard input.
+
+    Args:
+        path: The file.
+        bits: Number of bits of a message.
+        count: Number of messages.
+
+    Returns:
+        An iterator over portions of the messages, without ids.
+
+    Raises:
+        InvalidParameter: If the bytes are not those of this many messages.
+    """
+    size = -(-count * bits // 8)
+    need = (
+        f"{counted(count, 'packed message')} of {counted(bits, 'bit')} "
+        f"take{'s' * (count == 1)} {counted(size, 'byte')}"
+    )
+    name = "standard input" if str(path) == "-" else str(path)
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise InvalidParameter("standard input is closed: there is nothing to read")
+        yield from _unpacked(sys.stdin.buffer, name, need, bits=bits, count=count)
+        return
+    if path.suffix.lower() in {*_COLUMNAR, ".csv"}:
+        raise InvalidParameter(f"{path} has the ending of another format than packed messages")
+    _check_kind(path, may_be_piped=True)
+    if path.is_file() and path.stat().st_size != size:
+        raise InvalidParameter(f"{path} has {path.stat().st_size:,} bytes, but {need}")
+    with path.open("rb") as file:
+        yield from _unpacked(file, name, need, bits=bits, count=count)
+
+
+def _unpacked(file: BinaryIO, name: str, need: str, *, bits: int, count: int) -> Iterator[Portion]:
+    places = 1 << np.arange(bits, dtype=np.int64)[::-1]
+    for begin in range(0, count, _ROWS):  # a multiple of eight, which fill whole bytes
+        rows = min(_ROWS, count - begin)
+        size = -(-rows * bits // 8)
+        data = file.read(size)
+        if len(data) < size:
+            raise InvalidParameter(f"{name} has too few bytes: {need}")
+        found = np.unpackbits(np.frombuffer(data, np.uint8))
+        if found[rows * bits :].any():
+            raise InvalidParameter(
+                f"{name} has bits other than 0 after {counted(count, 'packed message')} of "
+                f"{counted(bits, 'bit')}: their number is another one"
+            )
+        yield found[: rows * bits].reshape(rows, bits).astype(np.int64) @ places, None
+    if file.read(1):
+        raise InvalidParameter(f"{name} has too many bytes: {need}")
 
 
 def standard_input() -> TextIO:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from accounting.base.enclosure import counted
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress
+from accounting.base.validation import whole
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, print_json, progress, show
 from paramsearch.cli.running.certificate import warn_uncertified
@@ -28,7 +31,16 @@ def analyze(
     messages: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Text, CSV, Parquet or Arrow files of symbols; by default standard input."
+            help="Text, CSV, Parquet or Arrow files of symbols, or packed ones with --packed; by "
+            "default standard input."
+        ),
+    ] = None,
+    packed: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="The messages are packed into bits, as `Codec.pack` does it, and this is their "
+            "number, which the bytes do not say; once for each file.",
+            metavar="N",
         ),
     ] = None,
     users: options.Participants = None,
@@ -64,6 +76,12 @@ def analyze(
     from paramsearch.parameters.parameter_file import load
 
     sources = messages or [Path("-")]
+    if packed and len(packed) != len(sources):
+        raise InvalidParameter(
+            f"{counted(len(sources), 'file')} of packed messages need as many --packed N, not "
+            f"{len(packed)}: give the number of messages of each"
+        )
+    counts = [whole("packed", count, least=0) for count in packed or ()]
     parameters = load(file)
     low, high = real_range(parameters, low, high)
     analyzer = Analyzer(
@@ -74,8 +92,8 @@ def analyze(
             raise InvalidParameter(f"there is no file {source}")
     certified = warn_uncertified(parameters)
     with progress("analyzing") as say:
-        for source in sources:
-            _read(analyzer, source, say)
+        for source, count in zip_longest(sources, counts):
+            _read(analyzer, source, count, say)
     found = analyzer.result(confidence)
     unlike = analyzer.unlike_file()
     if unlike is not None and not allow_odd:
@@ -93,16 +111,27 @@ def analyze(
         show(_facts(found, _assumption(parameters) if users is None else None))
 
 
-def _read(analyzer: Analyzer, path: Path, say: Progress) -> None:
-    """Add all messages of one file; most of its entries must be messages."""
-    from paramsearch.deploy.message_files import portions
+def _read(analyzer: Analyzer, path: Path, packed: int | None, say: Progress) -> None:
+    """Add all messages of one file, which may be packed; most of its entries must be messages."""
+    from paramsearch.deploy.analyzer import NotMessages
+    from paramsearch.deploy.message_files import packed_portions, portions
 
     read, rejected = analyzer.messages, analyzer.rejected
-    for symbols, ids in portions(path):
+    found = (
+        portions(path)
+        if packed is None
+        else packed_portions(path, bits=analyzer.codec.bits, count=packed)
+    )
+    for symbols, ids in found:
         analyzer.add(symbols, ids)
         say(f"{analyzer.messages:,} messages")
     source = "standard input" if str(path) == "-" else str(path)
-    analyzer.require_messages(source, read=read, rejected=rejected)
+    try:
+        analyzer.require_messages(source, read=read, rejected=rejected)
+    except NotMessages as error:
+        if packed is not None or analyzer.messages > read:
+            raise
+        raise NotMessages(f"{error}  If they are packed, --packed says how many they are") from None
 
 
 def _answer(found: Estimate) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,15 +15,19 @@ import pytest
 from deployed import file, seeded
 from hypothesis import given
 from hypothesis import strategies as st
+from program import run
 from sampler_laws import ALARM
 from scipy import stats
 
 from accounting import InvalidParameter
+from paramsearch import save
 from paramsearch.deploy import (
     Analyzer,
+    Codec,
     RandomizedReals,
+    message_files,
 )
-from paramsearch.deploy.message_files import portions
+from paramsearch.deploy.message_files import packed_portions, portions
 from paramsearch.deploy.participation import most_messages
 from paramsearch.deploy.simulate import Simulation, simulate
 
@@ -197,3 +202,82 @@ def test_a_csv_file_that_python_writes_is_read_as_it_is(rows: list[tuple[int, st
             pair for portion, ids in portions(path) for pair in zip(portion, ids or (), strict=True)
         ]
     assert found == rows
+
+
+@given(st.lists(st.integers(0, 5), max_size=50), st.integers(1, 20), st.integers(1, 40))
+def test_packed_messages_are_read_as_they_were_packed(
+    symbols: list[int], bits: int, rows: int
+) -> None:
+    """For every number of bits, in portions of any size."""
+    codec = Codec((1, -1), dimension=1 << (bits - 1))
+    assert codec.bits == bits
+    symbols = [symbol % codec.symbols for symbol in symbols]
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_files, "_ROWS", 8 * rows)
+        path = Path(folder) / "messages.bin"
+        path.write_bytes(codec.pack(symbols))
+        found = list(packed_portions(path, bits=bits, count=len(symbols)))
+    assert [symbol for part, _ in found for symbol in part.tolist()] == symbols
+
+
+def test_packed_messages_of_all_users(tmp_path: Path) -> None:
+    """Was: refused as text, whatever was said."""
+    save(file(), tmp_path / "file.json")
+    symbols = seeded(file()).batch([2] * file().problem.n).symbols
+    codec = Codec.of(file())
+    assert codec.bits == 3
+    text, packed = tmp_path / "messages.txt", tmp_path / "messages.bin"
+    text.write_text("".join(f"{symbol}\n" for symbol in symbols))
+    packed.write_bytes(codec.pack(symbols))
+    usual = run("analyze", tmp_path / "file.json", text, "--json")
+    count = str(len(symbols))
+    found = run("analyze", tmp_path / "file.json", packed, "--packed", count, "--json")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == usual.stdout
+    half = len(symbols) // 16 * 8
+    parts = [tmp_path / "first.bin", tmp_path / "second.bin"]
+    for part, some in zip(parts, (symbols[:half], symbols[half:]), strict=True):
+        part.write_bytes(codec.pack(some))
+    counts = ("--packed", str(half), "--packed", str(len(symbols) - half))
+    both = run("analyze", tmp_path / "file.json", *parts, *counts, "--json")
+    assert both.stdout == usual.stdout
+
+
+def test_packed_messages_whose_number_is_wrong(tmp_path: Path) -> None:
+    """The bytes of another number are refused, and nothing is taken for packed by itself."""
+    save(file(), tmp_path / "file.json")
+    codec, path = Codec.of(file()), tmp_path / "messages.bin"
+    path.write_bytes(codec.pack([4] * 80))  # 30 bytes
+    table = tmp_path / "messages.csv"
+    table.write_bytes(path.read_bytes())
+    more = tmp_path / "more.bin"
+    more.write_bytes(codec.pack([4] * 78))  # as many, with six bits to spare
+    for name, options, told in (
+        (path, ("--packed", "83"), "has 30 bytes, but 83 packed messages of 3 bits take 32 bytes"),
+        (path, ("--packed", "70"), "has 30 bytes, but 70 packed messages of 3 bits take 27 bytes"),
+        (path, ("--packed", "79"), "has bits other than 0 after 79 packed messages of 3 bits"),
+        (path, ("--packed", "-1"), "packed = -1 must be at least 0"),
+        (path, ("--packed", "9" * 30), "packed = a number of many digits must be at most"),
+        (path, ("--packed", "80", "--packed", "80"), "1 file of packed messages need"),
+        (path, (), "If they are packed, --packed says how many they are"),
+        (table, ("--packed", "80"), "has the ending of another format"),
+    ):
+        done = run("analyze", tmp_path / "file.json", name, *options)
+        assert (done.returncode, done.stdout) == (2, ""), told
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+    (first,) = packed_portions(more, bits=3, count=78)
+    assert first[0].tolist() == [4] * 78
+    (longer,) = packed_portions(more, bits=3, count=80)  # what no byte can tell
+    assert longer[0].tolist() == [4] * 78 + [0, 0]
+
+
+@pytest.mark.parametrize(("count", "told"), [(17, "too few bytes"), (8, "too many bytes")])
+def test_packed_messages_from_a_pipe(
+    count: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec = Codec.of(file())
+    stream = io.TextIOWrapper(io.BytesIO(codec.pack([4] * 16)))
+    monkeypatch.setattr(message_files.sys, "stdin", stream)
+    with pytest.raises(InvalidParameter, match=f"standard input has {told}"):
+        list(packed_portions(Path("-"), bits=codec.bits, count=count))
