@@ -252,7 +252,7 @@ class LossDistribution(Summarized):
     @property
     def _inductive(self) -> bool:
         """Whether these are few releases of one mechanism, whose order does not matter: then the
-        induction over them gives less than the product of pairs (releases.md, Theorem 2)."""
+        induction over them gives less than the product of pairs (releases.md, Theorem 1)."""
         return len(self.mechanisms) == 1 and 1 < self.releases <= MOST_STEPS
 
     def _by_induction(self, eps: float) -> float:

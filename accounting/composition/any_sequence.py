@@ -1,7 +1,7 @@
 """delta(eps) of T releases in which one user's value may change differently every time.
 
-The upper bound comes from the backward induction of releases.md (Theorem 2), for many releases
-with a power of the dominating pair of a block (Theorem 3); the lower bound from one fixed sequence
+The upper bound comes from the backward induction of releases.md, Theorem 1, for many releases
+with a power of the dominating pair of a block (Theorem 2); the lower bound from one fixed sequence
 of changes, the witness.
 """
 
@@ -210,7 +210,7 @@ def _rough_kinds(
 
 
 def _never_exceeds(less: ViewPairs, eps: float, releases: int) -> bool:
-    """Whether no loss of all releases together exceeds eps (exact_view.md, Lemma 5)."""
+    """Whether no loss of all releases together exceeds eps (exact_view.md, Lemma 3)."""
     return releases * float(less.largest_loss.max()) * (1 + 1e-12) <= eps
 
 
@@ -244,7 +244,7 @@ def _kinds(profiles: Profiles, eps: float) -> _Kinds:
 
 
 def _upper(kinds: _Kinds, eps: float, releases: int, gap: float) -> float:
-    """Theorem 2 release by release; for many releases, the power of the pair of a block."""
+    """Theorem 1 release by release; for many releases, the power of the pair of a block."""
     induction = _Induction(kinds, eps, releases, gap)
     if releases <= MOST_STEPS:
         later = induction.up_to(releases - 1)[-1]
@@ -258,7 +258,7 @@ def _upper(kinds: _Kinds, eps: float, releases: int, gap: float) -> float:
 
 
 class _Induction:
-    """Theorem 2 backward over the releases, for delta at eps after all of them.
+    """Theorem 1 backward over the releases, for delta at eps after all of them.
 
     ``tolerance`` and ``spare`` are what may be cut from a law, see ``DominatingPair.shortened``.
     """
@@ -275,7 +275,7 @@ class _Induction:
         return whole.shortened(self.tilt, self.tolerance, self.spare)
 
     def up_to(self, releases: int) -> list[DominatingPair]:
-        """Pairs that dominate 1, 2, ... releases: H of Theorem 2."""
+        """Pairs that dominate 1, 2, ... releases: H of Theorem 1."""
         found = [self.envelope]
         for _ in range(releases - 1):
             before = _step(self.pairs, found[-1], self.tilt)
@@ -284,7 +284,7 @@ class _Induction:
 
 
 def _step(pairs: list[DominatingPair], later: DominatingPair, tilt: float) -> DominatingPair:
-    """One release before those of ``later``: the worst change for every eps (Theorem 2)."""
+    """One release before those of ``later``: the worst change for every eps (Theorem 1)."""
     products = [pair.composed(later, tilt) for pair in pairs]
     first = min(product.base for product in products)
     count = max(product.base + len(product.mass) for product in products) - first

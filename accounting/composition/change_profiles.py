@@ -202,7 +202,7 @@ class _InverseTransform:
         norms, log_sizes = spectra.norm_totals(terms.view_pairs)
         count = np.diff(self.start)
         stages = 28 * math.log2(self.plan.size)
-        # releases.md, Lemma 7: transforms, products, and the inverse transform
+        # releases.md, Lemma 5: transforms, products, and the inverse transform
         self.error = 1.02 * UNIT_ROUNDOFF * (stages * (norms + 2) + 6 * count + 64)
         self.error *= np.exp(log_sizes * (1 + 1e-9) + 3 * count * UNIT_ROUNDOFF)
         self.loss = multiples(self.plan.origin, self.plan.size, self.plan.step)
@@ -219,7 +219,8 @@ class _InverseTransform:
             self.spectra.re, self.spectra.im, self.start, self.factor, pairs, scratch=out
         )
         law = np.roll(law, -(plan.origin % n), axis=1)  # index 0 is the loss origin * step
-        # eps and not eps_up: outside the window, errors of masses shift eps (Lemma 1)
+        # eps and not eps_up: outside the window, errors of masses shift eps
+        # (discretisation.md, Lemma 1)
         exponent = plan.tilt * (plan.eps - self.loss)
         inexact = 32 * UNIT_ROUNDOFF * (plan.tilt * (abs(plan.eps) + np.abs(self.loss)) + 64)
         lift = _lift(terms)

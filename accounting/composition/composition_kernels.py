@@ -35,7 +35,7 @@ def convex_masses(value: FloatArray, step: float, mass: FloatArray) -> None:
     """Masses at the grid points whose profile is at least the convex hull of ``value`` in e^eps.
 
     The hull runs through (0, 1) and a subset of the points (e^{i step}, value[i]), and is constant
-    after the last of them.  A mass is the change of slope times e^{i step} (Lemma 4), rounded up.
+    after the last of them.  A mass is the change of slope times e^{i step} (Lemma 2), rounded up.
     """
     n = value.size
     node = np.empty(n, np.int64)
@@ -77,7 +77,7 @@ def multiply_spectra(
     """Row q of ``out``: the product of the spectra of pair pairs[q] as a Hartley spectrum.
 
     Entry k holds Re - Im of the product at frequency k; its real transform is, up to the order of
-    its entries, the inverse transform (releases.md, Lemma 7).
+    its entries, the inverse transform (releases.md, Lemma 5).
     """
     width = re.shape[1]
     n = 2 * (width - 1)

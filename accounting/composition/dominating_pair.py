@@ -38,7 +38,7 @@ def products_of_rows(
 ) -> FloatArray:
     """Inverse transforms of the products of the spectra factor[start[q]:start[q + 1]], q in pairs.
 
-    ``scratch`` has the shape of the result (releases.md, Lemmas 6 and 7).
+    ``scratch`` has the shape of the result (releases.md, Lemmas 4 and 5).
     """
     from accounting.composition.composition_kernels import hartley_values, multiply_spectra
     from accounting.evaluator.kernels import rfft_rows
@@ -56,7 +56,7 @@ def products_of_rows(
 @dataclass(frozen=True)
 class TiltedSums:
     """The convolution of two rows of masses: (value +- error) * e^log_scale at every point, up to a
-    relative error ``inexact`` (releases.md, Lemma 6)."""
+    relative error ``inexact`` (releases.md, Lemma 4)."""
 
     value: FloatArray
     error: float
@@ -119,7 +119,7 @@ class DominatingPair:
     def from_profile(value: FloatArray, *, base: int, step: float) -> DominatingPair:
         """The pair of the convex hull of upper bounds of a profile at consecutive grid points.
 
-        ``value[i]`` bounds delta at eps = (base + i) * step; Lemma 4 of releases.md.
+        ``value[i]`` bounds delta at eps = (base + i) * step; Lemma 2 of releases.md.
         """
         from accounting.composition.composition_kernels import convex_masses
 
@@ -185,7 +185,7 @@ class DominatingPair:
             return np.asarray(np.log(self.mass))
 
     def composed(self, other: DominatingPair, tilt: float) -> DominatingPair:
-        """The product of both pairs (releases.md, Lemma 6).
+        """The product of both pairs (releases.md, Lemma 4).
 
         Any ``tilt`` is sound; errors are small relative to the mass tilted by e^{tilt * loss}.
         """
@@ -210,7 +210,7 @@ class DominatingPair:
         return DominatingPair.from_profile(value, base=self.base, step=self.step)
 
     def _infinite(self, other: DominatingPair) -> float:
-        """The mass of the product at infinity (Theorem 3), rounded up."""
+        """The mass of the product at infinity (Theorem 2), rounded up."""
         whole = max(1.0, self.finite + self.infinite)
         return min((self.infinite * other.finite + other.infinite * whole) * _UP, 2.0)
 

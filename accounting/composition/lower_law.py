@@ -1,7 +1,7 @@
 """The law of a loss from below: masses that are at most the true ones, at losses that are too low.
 
 The mass of an outcome is moved down to a grid point, and what is small is left out.  Each lowers
-delta, alone and in every composition (releases.md, Lemma 9), so a composition of such laws gives a
+delta, alone and in every composition (releases.md, Lemma 6), so a composition of such laws gives a
 lower bound of what the changes they stand for attain.
 """
 

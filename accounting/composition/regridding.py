@@ -2,7 +2,7 @@
 
 Each pair's profile is linear in e^eps between two of its grid points, so its value at a point of
 the other grid follows from the values at its own points; the least of all pairs' values is an upper
-bound, and the convex hull of these is a pair (releases.md, Lemmas 4 and 11).
+bound, and the convex hull of these is a pair (releases.md, Lemmas 2 and 8).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """delta(eps) of releases of several mechanisms, in any order, with any change in each.
 
 The upper bound is the product of the dominating pairs of the mechanisms, each of which bounds all
-changes at once (releases.md, Theorem 8); the lower bound belongs to one fixed choice of changes
-(releases.md, Lemma 9).
+changes at once (releases.md, Theorem 3); the lower bound belongs to one fixed choice of changes
+(releases.md, Lemma 6).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions of the gridded loss whose expectations bound the divergence (discretisation.md, 2-3).
 
 With x = e^{eps - loss} the divergence is E[(1 - x)_+].  After connect-the-dots the gridded
-loss gives y = x (1 + xi) with E xi = 0, so (1 - y)_+ is an upper bound (Theorem 4).  Every function
-psi with E psi(y) <= (1 - x)_+ is a lower bound; that of Theorem 5 differs from (1 - y)_+ only near
+loss gives y = x (1 + xi) with E xi = 0, so (1 - y)_+ is an upper bound (Theorem 1).  Every function
+psi with E psi(y) <= (1 - x)_+ is a lower bound; that of Theorem 2 differs from (1 - y)_+ only near
 the kink, by an amount whose integral is of second order in the step.
 """
 
@@ -17,7 +17,7 @@ from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray
 UPPER, LOWER = 0, 1
 """Columns of arrays with one number for each of the two bounding functions."""
 _CURVATURE = 0.65
-"""The free constant c of Theorem 5, in units of 1/sqrt(v); any positive value is sound."""
+"""The free constant c of Theorem 2, in units of 1/sqrt(v); any positive value is sound."""
 
 
 def rounding(tilt: float, reach: float) -> float:
@@ -50,10 +50,10 @@ def split_variance(splits: int, step: float) -> float:
 
 
 def lower(loss: FloatArray, eps: float, tilt: float, splits: int, step: float) -> FloatArray:
-    """e^{-tilt (loss - eps)} psi(e^{eps - loss}) with the psi of Theorem 5, for
+    """e^{-tilt (loss - eps)} psi(e^{eps - loss}) with the psi of Theorem 2, for
     2 * splits * step * max(tilt, 1) up to about 600."""
     values = upper(loss, eps, tilt)
-    # more points may count as near (Theorem 5), so none is missed by rounding
+    # more points may count as near (Theorem 2), so none is missed by rounding
     widest = 2 * splits * step * (1 + 1e-12) + 4 * UNIT_ROUNDOFF * (np.abs(loss) + abs(eps))
     near = np.flatnonzero(np.abs(loss - eps) <= widest)
     d = loss[near] - eps

@@ -214,7 +214,7 @@ def coarse_estimate(view_pairs: ViewPairs, wanted: Refinement) -> CoarseEstimate
 
 
 def evaluate_on_grid(view_pairs: ViewPairs, tables: NoiseTables, plan: GridPlan) -> PairBounds:
-    """One rigorous pass (Theorem 6: the enclosure holds for any plan)."""
+    """One rigorous pass (discretisation.md, Theorem 3: the enclosure holds for any plan)."""
     tilted = tilt_factors(view_pairs, tables, plan)
     terms = PairTerms.of(view_pairs, tilted.factors, plan)
     contends = terms.chernoff + terms.aside_upper > 0.5 * terms.aside_upper.max()

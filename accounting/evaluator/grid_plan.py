@@ -53,7 +53,8 @@ _LARGEST_EXPONENT = 600.0
 _OUTSIDE_SHARE, _STEP_SHARE = 0.02, 0.68
 """Shares of the gap that may be lost to the mass outside the window and to the step."""
 _STEP_ERROR = 0.8
-"""Gap of Theorem 5 in units of splits * step^2 * density; about 0.6, rounded up."""
+"""Gap of the lower bound (discretisation.md, Theorem 2) in units of splits * step^2 * density;
+about 0.6, rounded up."""
 _LOG_MARGIN = 5.0
 """Logarithm of the factor by which moments on the fine grid may differ from the coarse ones."""
 _LOG_ROUNDING = -25.0
@@ -355,7 +356,8 @@ def choose_plan(
     density = min(saddle.kept, delta) * saddle.tilt * (1 + saddle.tilt)
     step = math.sqrt(_STEP_SHARE * wanted.gap * delta / (_STEP_ERROR * saddle.splits * density))
     step = min(step, COARSEST_STEP) * wanted.step_factor
-    room = max(4 * saddle.splits, 16) * step  # Theorem 5 needs half of that around eps
+    # the lower bound (discretisation.md, Theorem 2) needs half of that around eps
+    room = max(4 * saddle.splits, 16) * step
     low = min(window.low, eps - room)
     high = max(window.high + 3 * saddle.splits * step, eps + room)
     bits = math.ceil(math.log2((high - low) / step + 4))

@@ -1,7 +1,7 @@
 """Hockey-stick divergences of shifted noises: a product, linear queries, and the paper's bound.
 
 d_eps(P || Q) = sum over outcomes of (P - e^eps Q)_+.  Everything here is a bound
-(discretisation.md, Theorem 6); the exact view of the protocol itself is in ``protocol``.
+(discretisation.md, Theorem 3); the exact view of the protocol itself is in ``protocol``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything about the bounds of a pair that needs no transform (discretisation.md, Theorem 6)."""
+"""Everything about the bounds of a pair that needs no transform (discretisation.md, Theorem 3)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PairBounds:
 
 @dataclass(frozen=True)
 class PairTerms:
-    """Per pair, the terms of Theorem 6; ``terms`` has them side by side.
+    """Per pair, the terms of Theorem 3; ``terms`` has them side by side.
 
     ``eta``: bound of the relative errors of masses; ``eps_up`` and ``eps_low`` are eps shifted by
     them (Lemma 1).  ``scale_up`` and ``scale_low``: bounds of e^{-tilt * eps} times the moment.
@@ -118,7 +118,7 @@ class PairTerms:
         )
 
     def bounds(self, sums: FloatArray, error: FloatArray, keep: IntArray) -> PairBounds:
-        """Theorem 6, put together.
+        """Theorem 3, put together.
 
         The columns ``UPPER`` and ``LOWER`` of ``sums`` and ``error`` are those of the two bounding
         functions; only the pairs ``keep`` have them, and the others get the Chernoff bound.

@@ -260,7 +260,8 @@ def _errors(spectra: Spectra, terms: PairTerms, test: _BoundingSpectra) -> Float
     norms, log_sizes = spectra.norm_totals(terms.view_pairs)
     count = np.diff(terms.view_pairs.start) * terms.view_pairs.releases
     reach = max(abs(low), abs(high)) * plan.step + abs(plan.eps)
-    # Theorem 5 changes the function near eps: that part must lie inside the window, ...
+    # Theorem 2 of discretisation.md changes the function near eps: that part must lie inside the
+    # window, ...
     near = min(terms.eps_low - low * plan.step, high * plan.step - terms.eps_low)
     # ... and e^{tilt * loss} must not overflow there
     near = min(near, _LARGEST_EXPONENT / max(plan.tilt, 1.0))

@@ -37,7 +37,8 @@ class CentralMixture:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Row i is [w_i for 0 <= i < m, w_i for i = m], for i up to the largest m (Theorem 2)."""
+        """Row i is [w_i for 0 <= i < m, w_i for i = m], for i up to the largest m (exact_view.md,
+        Theorem 2)."""
         q = math.exp(-self.step)
         last = np.exp(-self.step * np.arange(int(self.mix[:, 0].max(initial=0)) + 1)) / (1 + q)
         inner = -math.expm1(-self.step) * last

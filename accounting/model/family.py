@@ -5,7 +5,9 @@ the atom {-1, +1} and the other values in use can be put in an order such that e
 exactly one atom s_m that contains m once and otherwise only +1, -1 and earlier values.  Its matrix
 is then unimodular, and the columns of the inverse are the integer vectors
 
-    c_0 = c_1 = 0,   c_{-1} = e_{-1,+1},   c_m = e_{s_m} - sum of c_v over the other elements v.
+    c_0 = c_1 = 0,   c_{-1} = 1_{-1,+1},   c_m = 1_{s_m} - sum of c_v over the other elements v,
+
+where 1_s is the unit vector of the atom s.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What proofs are about: a mechanism all of whose parameters are exact numbers.
 
-A negative binomial is given by p and either r or its event rate lambda: as a compound Poisson law,
-it is the sum of Poisson(lambda) many logarithmic(p) counts, with r = -lambda / log(1 - p).  Bursts
-are Poisson(rate) many, each of 1 + NB(m, p) copies.
+A negative binomial is given by p and either r or its event rate: as a compound Poisson law, it is
+the sum of Poisson(rate) many logarithmic(p) counts, with r = -rate / log(1 - p).  Bursts are
+Poisson(rate) many, each of 1 + NB(m, p) copies.
 """
 
 from __future__ import annotations

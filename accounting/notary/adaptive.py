@@ -3,7 +3,7 @@
 The test sees a label of every outcome (a grid point near its loss; ``labeled`` in factors.py).  It
 adds up the labels and rejects once the sum reaches a threshold, or once an outcome is impossible in
 the second world.  For any strategy, the probabilities of rejecting in both worlds follow by
-backward induction over the releases (notary.md, Lemma 9); the strategy that looks best is taken.
+backward induction over the releases (notary.md, Lemma 11); the strategy that looks best is taken.
 All numbers are doubles, rounded down in the first world and up in the second: only sums and
 products of non-negative numbers occur.
 """

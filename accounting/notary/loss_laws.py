@@ -86,7 +86,7 @@ def delta(law: Factor, eps: arb, h: arb) -> arb:
 
 
 def composed(law: Factor, later: Factor) -> Factor:
-    """The product of two laws of any total mass (notary.md, Lemma 8)."""
+    """The product of two laws of any total mass (notary.md, Lemma 10)."""
     check_time()
     whole = (law.poly(arb(1)) + law.infinite).max(arb(1))
     infinite = law.infinite * later.poly(arb(1)) + later.infinite * whole
@@ -97,7 +97,7 @@ def convex_law(found: Profile, h: arb) -> Factor:
     """The law whose profile is the lower convex hull of these points and (0, 1) in e^eps.
 
     The points of the hull are chosen with doubles.  For any choice, masses that are at least the
-    changes of slope give a profile that is nowhere below the hull (notary.md, Lemma 7).
+    changes of slope give a profile that is nowhere below the hull (notary.md, Lemma 9).
     """
     value = np.minimum.accumulate(found.value)  # delta does not increase with eps
     nodes = _hull(value.tolist(), found.step)

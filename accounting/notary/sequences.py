@@ -118,7 +118,7 @@ def sequence_bounds(
 
 @dataclass(frozen=True)
 class _Induction:
-    """The backward induction over the releases (accounting/composition/releases.md, Theorem 2).
+    """The backward induction over the releases (composition/releases.md, Theorem 1).
 
     ``laws`` dominate the kinds of changes, and ``whole`` dominates them all.
     """

@@ -44,7 +44,7 @@ def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Co
 def _law(part: ExactLaw, noise: Literal["less", "more"]) -> Law:
     """One noise in doubles.
 
-    NB(r, p) grows with r and with p (notary.md, Lemma 5), bursts with their rate alone: their p is
+    NB(r, p) grows with r and with p (notary.md, Lemma 7), bursts with their rate alone: their p is
     the nearest double, and says how far from the true one it may be.
     """
     if isinstance(part, ExactBurst):
@@ -60,7 +60,7 @@ def geometric(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Mechan
     """With a central noise NB(1, q) that has at most or at least the noise of the deployed one.
 
     NB(1 + x, q) with a small x > 0 contains NB(1, q) and is contained in NB(1, (1 + x)q); with
-    x < 0 it is the other way round (composition/releases.md, Lemma 10).
+    x < 0 it is the other way round (composition/releases.md, Lemma 7).
     """
     with precision(128):
         share, q = mechanism.central.share(), (-mechanism.central.loss()).exp()

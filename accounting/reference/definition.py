@@ -2,13 +2,13 @@
 
 Of one coordinate, the shuffler reveals how often every message occurs,
 
-    u = [x] + z+ [+1] + z- [-1] + sum over the atoms s of z_s s,
+    omega = [x] + z+ [+1] + z- [-1] + sum over the atoms s of z_s s,
 
 where [x] is the message of the user whose input changes (none if x = 0) and all z are independent.
-The messages of the other users' inputs are fixed and translate u, the same before and after.  With
-P the law of u before the change and Q the law after it,
+The messages of the other users' inputs are fixed and translate omega, the same before and after.
+With P the law of omega before the change and Q the law after it,
 
-    delta(eps) = sum over all u of max(P(u) - e^eps Q(u), 0).
+    delta(eps) = sum over all omega of max(P(omega) - e^eps Q(omega), 0).
 
 This sum is taken here, outcome by outcome.  README.md says what truncation and rounding add.
 """
@@ -215,9 +215,9 @@ class Releases:
     def divergence(self, x: Numbers, now: Sequence[Coordinate], later: int) -> Numbers:
         """delta at every x = e^eps of all that is still to come.
 
-        It is the sum of P(u) H(x Q(u) / P(u)) over the counts u of the first coordinate, where H
-        is for what follows: the other coordinates that change ``now``, then ``later`` more
-        releases, with the worst change in each.
+        It is the sum of P H(x Q / P) over the counts of the first coordinate, where H is for what
+        follows: the other coordinates that change ``now``, then ``later`` more releases, with the
+        worst change in each.
         """
         if not now:
             found = [self.divergence(x, change.coordinates, later - 1) for change in self.changes]

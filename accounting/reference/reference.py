@@ -238,7 +238,8 @@ class Enumeration:
         if self._coordinates > 1:
             roundings += 2 * math.isqrt(self._view.outcomes) + 12
         self.rounding = roundings * self._unit * 2.1 + 4 * self._coordinates * self._x / real(huge)
-        """What rounding may add on each side, besides a tiny part of the sum (Lemmas 3 to 5)."""
+        """What rounding may add on each side, besides a tiny part of the sum (README.md,
+        Lemmas 3 to 5)."""
 
     @property
     def _unit(self) -> Number:

@@ -159,7 +159,7 @@ class ThinnedProfiles:
         return found
 
     def at(self, eps: float) -> FloatArray:
-        """Upper bounds of delta(eps) of every change in one release (dropouts.md, Lemma 3)."""
+        """Upper bounds of delta(eps) of every change in one release (dropouts.md, Lemma 2)."""
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for change, factors in enumerate(self.pairs.central_factors):
             groups[tuple(factors.tolist())].append(change)

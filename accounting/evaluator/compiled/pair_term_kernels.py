@@ -1,4 +1,4 @@
-"""Numba kernels of the terms of Theorem 6, pair after pair (discretisation.md, floating_point.md).
+"""Numba kernels of the terms of Theorem 3 of discretisation.md, pair after pair.
 
 ``pair_error_terms.py`` says what the terms mean.  Sums over the factors of a pair are taken
 ``releases`` times.
@@ -116,7 +116,7 @@ def pair_terms(
                 bound = 0.0
             outside += bound
         out[q, OUTSIDE] = min(outside, 1.0)
-        # Lemma 2
+        # discretisation.md, Lemma 2
         q_mass = 0.0
         if capped_q != 0.0:
             q_mass = capped_q * math.exp(errors + eps) * (1 + 1e-12)
@@ -166,7 +166,7 @@ def assemble(
     smallest: float,
     out: FloatArray,
 ) -> None:
-    """Theorem 6, put together.
+    """discretisation.md, Theorem 3, put together.
 
     The columns of ``sums`` and ``error`` are those of the upper and the lower bounding function,
     for the ``kept`` pairs.  A row of ``out`` is [lower bound, upper bound, estimate without error

@@ -1,7 +1,7 @@
 """Upper bounds for all ordered pairs of a large protocol, block by block.
 
 The pairs are grouped by slack, what the central noise leaves of eps, and every group has a grid of
-its own (discretisation.md, Theorem 6, holds for any grid).  Within a group they are listed by b and
+its own (discretisation.md, Theorem 3, holds for any grid).  Within a group they are listed by b and
 then by m, so that each recurrence over the cases of a central factor serves one block.  A pair
 whose Chernoff bound is below the level of interest needs no more than that; the transform bounds
 the others.

@@ -133,7 +133,7 @@ class NegativeBinomial:
 
     def largest_loss(self, shift: int) -> float:
         """An upper bound on sup_z log f(z) - log f(z + shift), for a positive shift and the exact
-        p (evaluator/exact_view.md, Lemma 5); infinite where the bound would take too long."""
+        p (evaluator/exact_view.md, Lemma 3); infinite where the bound would take too long."""
         check_time()
         terms = [-shift * math.log(self.p)]
         if self.r < 1 and shift > _LONGEST_PRODUCT:

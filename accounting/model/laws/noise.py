@@ -167,7 +167,7 @@ class NoiseSum:
         return max(2, math.ceil(n) + 1)
 
     def largest_loss(self, shift: int) -> float:
-        """An upper bound on sup_z log f(z) - log f(z + shift) (exact_view.md, Lemma 5).
+        """An upper bound on sup_z log f(z) - log f(z + shift) (exact_view.md, Lemma 3).
 
         Infinite for a negative shift, because f(0) > 0.
         """

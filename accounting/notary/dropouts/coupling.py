@@ -1,9 +1,9 @@
-"""An upper bound of the central term by coupling the smaller of the two noises (notary.md, 5).
+"""An upper bound of the central term by coupling the smaller of the two noises.
 
 Given D, the view has M + z_0, z_0 the noise of {-1, +1}, and the law of M depends on |D|.  If the
 values m and m' of M before and after the change are coupled, in any way, then the change is
 dominated by a mixture of shifts of z_0 alone, shifted by m - m' more than if M were not there
-(Lemma 10).  The coupling by quantiles keeps m - m' at 0 or very few units.
+(notary.md, section 5, Lemma 5).  The coupling by quantiles keeps m - m' at 0 or very few units.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from accounting.notary.factors import Factor, Group, Groups, TooFine, dominating
 from accounting.notary.processes import in_processes
 
 _LARGEST_ERROR = 1e-3
-"""Relative error of a mass beyond which the coupling is given up (notary.md, Lemma 11)."""
+"""Relative error of a mass beyond which the coupling is given up (notary.md, Lemma 6)."""
 _CUT = 1e-4
 """Share of the mass that may be clipped which is taken from the tails of M, and by leaving out
 rare differences m - m'."""
@@ -97,7 +97,7 @@ class CoupledCentral:
     @cached_property
     def error(self) -> float:
         """Bounds the relative errors of the masses of all cases, and of their losses by twice that
-        (notary.md, Lemma 11)."""
+        (notary.md, Lemma 6)."""
         pair, start = self.pair, self.pair.masses[0] * self.pair.masses[: self.pair.size]
         spread = 1 / (1 - double(self.pair.q) ** 2)
         with np.errstate(divide="ignore"):

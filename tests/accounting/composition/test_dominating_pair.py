@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from accounting.base.balls import above, ball, below, precision
 from accounting.base.errors import Undecided
+from accounting.composition.composition_kernels import upward_profile
 from accounting.composition.dominating_pair import DominatingPair
 from accounting.notary import loss_laws
 from accounting.notary.factors import Factor
@@ -125,6 +126,22 @@ def test_products_dominate_where_masses_underflow(low: float) -> None:
         truth = 2 * mp.mpf(low) * mp.mpf(5e-324) * -mp.expm1(-mp.mpf(1) / 16)
         assert truth <= delta(whole, 0.0) <= 1e-280
         assert truth <= whole.delta(0.0) <= 1e-13
+
+
+@pytest.mark.parametrize(("step", "lift"), [(1e-3, 0.0), (1e-5, 0.9e-5), (0.05, 0.02)])
+def test_profiles_of_long_laws_are_within_their_budget(step: float, lift: float) -> None:
+    """releases.md, section 4: the kernel alone, against the same sums in 50 digits."""
+    mass, count = np.random.default_rng(5).random(3000) ** 8 / 300, 3000
+    found = np.empty(count)
+    upward_profile(mass, 0.01, step, lift, found)
+    with mp.workdps(50):
+        decay, rise, small = mp.exp(-mp.mpf(step)), -mp.expm1(-mp.mpf(step)), -mp.expm1(-lift)
+        later, above = mp.mpf(0), mp.mpf(0.01)
+        for i in range(count - 1, -1, -1):
+            above += rise * later
+            later = mp.mpf(mass[i]) + decay * later
+            truth = above + small * later
+            assert abs(found[i] - truth) <= (6 * count + 32) * mp.mpf(2) ** -53 * truth
 
 
 def test_a_profile_with_losses_raised_by_less_than_a_step() -> None:

@@ -70,7 +70,7 @@ def test_profiles_are_above_the_truth_at_every_grid_point(releases: int, sign: i
 
 
 def test_profiles_hold_for_plans_that_nobody_would_choose() -> None:
-    """releases.md, Lemma 7: whatever the step, the tilt, the window and the caps."""
+    """releases.md, Lemma 5: whatever the step, the tilt, the window and the caps."""
     pairs, rng = view(NOISES, CHANGES), random.Random(1)
     true = [outcomes(NOISES, change, tail=1e-13) for change in CHANGES]
     for trial in range(40):

@@ -77,7 +77,8 @@ def test_connect_the_dots_keeps_both_masses(shift: int) -> None:
 
 @pytest.mark.parametrize(("splits", "step"), [(1, 0.05), (4, 0.01), (7, 1e-3), (10, 1 / 16)])
 def test_the_lower_bounding_function_is_below_on_average(splits: int, step: float) -> None:
-    """Theorem 5: E psi(y) <= (1 - x)_+ for positions inside the cells, by enumeration."""
+    """discretisation.md, Theorem 2: E psi(y) <= (1 - x)_+ for random positions inside the cells, by
+    enumeration."""
     rng = random.Random(splits)
     eps = 0.7
     # at the kink and with the largest variance both sides are nearly equal

@@ -156,7 +156,7 @@ def test_a_divergence_beyond_the_end_of_the_doubles_is_only_bounded() -> None:
 
 
 def test_bounds_hold_for_plans_that_nobody_would_choose() -> None:
-    """Theorem 6: whatever the step, the tilt, the window and the caps."""
+    """discretisation.md, Theorem 3: whatever the step, the tilt, the window and the caps."""
     from accounting import NoiseSum
     from accounting.evaluator.evaluate import evaluate_on_grid
     from accounting.evaluator.grid_plan import GridPlan

@@ -197,7 +197,7 @@ def test_all_pairs_at_200() -> None:
 
 
 def test_protocol_bounds_hold_for_plans_that_nobody_would_choose() -> None:
-    """Theorem 6 with a central factor."""
+    """discretisation.md, Theorem 3, with a central factor."""
     unit, double, eps_central, eps = (2.0, 0.45), (2.5, 0.4), 2.0, 0.9
     exact = small_mechanism([unit], double, eps_central=eps_central)
     truth = Reference(exact).of_sequence([Change(0, 2)], eps, accuracy=1e-12)

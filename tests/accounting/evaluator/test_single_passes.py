@@ -1,5 +1,5 @@
 """Single passes of the evaluator, against 50 digits: whatever the tables, the plan, and the p that
-a double stands for (discretisation.md, Theorem 6)."""
+a double stands for (discretisation.md, Theorem 3)."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_a_smaller_shift_may_reveal_more() -> None:
         assert 136 < one < 137
         assert 27 < two < 28
         gamma = mp.mpf(60)
-        # E_2: outcome 0, those that are listed, and by Lemma 2 all others
+        # E_2: outcome 0, those that are listed, and by bursts.md, Lemma 2, all others
         assert max(f[z] - gamma * f[z + 2] for z in range(58)) < 0
         assert gamma > p**-2
         assert f[0] - gamma * f[1] > 2e-7  # E_1
