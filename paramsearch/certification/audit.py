@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from accounting.base.deadline import check_deadline, until
-from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most, counted, readings
+from accounting.base.enclosure import Enclosure, Summarized, at_least, at_most, counted
 from accounting.base.errors import InvalidConfiguration, TooLarge, Undecided, required
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import SMALLEST_GAP, gap_width, instance, positive
@@ -330,7 +330,7 @@ def _after_losses(found: Audit, lost: LostNoise) -> Audit:
     if found.verdict != "certified":
         return found
     claim, users = found.claim, counted(found.claim.lost, "user")
-    if lost.delta_upper <= readings(claim.delta)[0]:
+    if lost.holds:
         bound = at_most(lost.delta_upper)
         return replace(
             found,

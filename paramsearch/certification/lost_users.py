@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accounting.base.balls import above, precision
-from accounting.base.deadline import until
+from accounting.base.deadline import limited, until
 from accounting.base.enclosure import readings
 from accounting.base.errors import InvalidParameter
 from accounting.base.progress import Progress
@@ -23,8 +23,8 @@ from accounting.proof.lost_noise import BlindLosses, LeftFraction, worst_way
 from paramsearch.parameters.claim import Claim
 
 _SEARCH_SECONDS, _SEARCH_PROOFS = 60.0, 3.0
-"""The search for an eps that holds ends after this time, or after so many times as long as the
-bound of delta took if that is more."""
+"""Without a budget, the search for an eps that holds ends after this time, or after so many times
+as long as the bound of delta took if that is more."""
 _BITS = 128
 """Working precision."""
 
@@ -37,8 +37,9 @@ class LostNoise:
         users: Number of users with noise who are lost in every release.
         noise_events: Expected number of noise events in one release before the loss, rounded up.
         delta_upper: Upper bound of delta at the claimed eps if they are lost whatever they drew.
+        holds: Whether that meets the claimed delta.
         satisfied_eps: An eps that then holds at the claimed delta; None if none was found.
-        searched: Whether that eps was looked for to the end.
+        searched: Whether that eps was looked for to the end; None if it was not looked for.
         worst_way: What delta is at least, at every eps, if who is lost may depend on everything
             that was drawn, even for a single user.
         fractions: The fractions of the users that the upper bound rests on.
@@ -48,8 +49,9 @@ class LostNoise:
     users: int
     noise_events: float
     delta_upper: float
+    holds: bool
     satisfied_eps: float | None
-    searched: bool
+    searched: bool | None
     worst_way: float
     fractions: tuple[LeftFraction, ...]
     obstacle: str | None
@@ -117,12 +119,14 @@ def lost_noise(
     )
     upper, obstacle = losses.upper(claim.eps), losses.obstacle
     fractions = tuple(losses.fractions(claim.eps))
-    eps, searched = None, losses.hopeless
+    eps: float | None = None
+    searched = True if losses.hopeless else None
     if upper <= delta:
         eps = claim.eps
     elif explain:
         now = time.monotonic()
-        with until(now + max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))):
+        longest = max(_SEARCH_SECONDS, _SEARCH_PROOFS * (now - begun))
+        with until(math.inf if limited() else now + longest):
             eps, searched = losses.satisfied_eps(claim.eps)
     with precision(_BITS):
         events = above(whole.thinned(Fraction(noisy, users)).event_rate())
@@ -130,6 +134,7 @@ def lost_noise(
         users=claim.lost,
         noise_events=events,
         delta_upper=upper,
+        holds=upper <= delta,
         satisfied_eps=eps,
         searched=searched,
         worst_way=worst_way(whole, users=users, noisy=noisy),

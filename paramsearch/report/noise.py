@@ -98,7 +98,7 @@ def losses_section(audit: Audit) -> list[Html]:
         ("Noise events, expected", number(lost.noise_events, 6)),
         ("Lost whatever they drew", join([bound, " at ε = ", number(claim.eps)])),
     ]
-    if lost.delta_upper > claim.delta:
+    if not lost.holds and lost.searched is not None:
         eps: Html | str = "none was found" if lost.searched else "not searched to the end"
         if lost.satisfied_eps is not None:
             eps = join(["ε = ", number(lost.satisfied_eps, 5, "upper")])

@@ -19,11 +19,11 @@ from accounting.model.proof import Proof
 from accounting.model.proof_types import COMPARISON, FAST, REFERENCE, AuditTier
 from paramsearch.certification.audit import Audit, lacks_central_noise
 from paramsearch.certification.certificate_check import CertificateCheck
-from paramsearch.certification.lost_users import LostNoise
 from paramsearch.certification.stated_problem import Difference, StatedProblem, differences
 from paramsearch.certification.weak_noise import WeakNoise
 from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
 from paramsearch.cli.output import Fact
+from paramsearch.cli.proving.lost_answer import losses_as_json, losses_in_words
 from paramsearch.parameters.expected_cost import ExpectedCost
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.words import (
@@ -169,7 +169,7 @@ class Answer:
             "same_change": found.claim.same_change,
             "rounded": found.rounded,
             "honest": found.claim.honest,
-            "lost": _lost(found.lost) if found.lost else None,
+            "lost": losses_as_json(found.lost) if found.lost else None,
             "proof": dict(proof.covered) if proof else {},
             "lower_bound_by": list(proof.lower_by) if proof else [],
             "precision": proof.precision if proof else None,
@@ -243,7 +243,7 @@ class Answer:
             yield "because", found.reason
         yield from _instead(found)
         if found.lost is not None:
-            yield from _losses(found, found.lost)
+            yield from losses_in_words(found.claim, found.lost)
         if found.verdict == "violated" and lacks_central_noise(found.mechanism):
             honest = exactly(found.claim.honest)
             yield (
@@ -381,49 +381,6 @@ def _findings(check: CertificateCheck | None) -> dict[str, Any]:
         "certificate_fields": {one.field: one.standing for one in found} if check else None,
         "certificate_false": false,
         "certificate_unchecked": [] if check is None else check.fields("unchecked"),
-    }
-
-
-def _losses(found: Audit, lost: LostNoise) -> Iterator[Fact]:
-    """What holds if users with noise are lost, in two ways."""
-    users, delta = counted(lost.users, "user"), found.claim.delta
-    told = f"{users} with noise lost whatever they drew: "
-    if lost.delta_upper < 1:
-        told += f"delta is at most {at_most(lost.delta_upper)} at eps = {exactly(found.claim.eps)}"
-    else:
-        told += f"nothing is proved at eps = {exactly(found.claim.eps)}"
-    if lost.delta_upper > delta:
-        if lost.satisfied_eps is not None:
-            told += f", and eps = {at_most(lost.satisfied_eps)} holds at delta = {delta!r}"
-            told += "" if lost.searched else "; a smaller one was not searched to the end"
-        elif lost.searched:
-            told += f", and no eps was found that holds at delta = {delta!r}"
-        else:
-            told += "; an eps that holds was not searched to the end"
-    yield "losses", f"{told} (upper bounds only)"
-    yield (
-        "worst way",
-        "if who is lost may depend on what was drawn, nothing holds: with a single lost user, "
-        f"delta is at least {at_least(lost.worst_way)} at every eps",
-    )
-
-
-def _lost(lost: LostNoise) -> dict[str, Any]:
-    return {
-        "users": lost.users,
-        "noise_events": lost.noise_events,
-        "delta_upper": lost.delta_upper,
-        "satisfied_eps": lost.satisfied_eps,
-        "satisfied_eps_searched": lost.searched,
-        "worst_way_delta_lower": lost.worst_way,
-        "fractions": [
-            {
-                "fraction": float(left.fraction),
-                "chance_of_less": left.chance_of_less,
-                "delta_upper": left.delta_upper,
-            }
-            for left in lost.fractions
-        ],
     }
 
 

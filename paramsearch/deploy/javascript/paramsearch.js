@@ -4,11 +4,8 @@
  *   const randomizer = new Randomizer(await load(await (await fetch("parameters.json")).text()));
  *   for (const symbol of randomizer.randomize(3)) send(symbol);  // each by itself, to the shuffler
  *
- * Send every symbol until the shuffler acknowledges it, however many there are: who is missing must
- * not depend on the noise, since few users draw any, and nobody is protected if theirs is lost.
- *
- * Only whole numbers lie between the random bits and the messages, so the noise has exactly the law
- * that the file states; SPECIFICATION.md of paramsearch says how.
+ * Send until acknowledged: who is missing must not depend on the noise (GUIDE.md).  Only whole numbers
+ * lie between bits and messages, so the noise has the file's law (SPECIFICATION.md).
  */
 
 /** A file, a value or a platform that cannot be used: nothing may be sent. */
