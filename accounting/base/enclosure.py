@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -167,3 +167,25 @@ def monotone(found: Sequence[Enclosure]) -> list[Enclosure]:
     upper = list(accumulate((e.upper for e in found), min))
     lower = list(accumulate((e.lower for e in reversed(found)), max))[::-1]
     return [Enclosure(low, high) for low, high in zip(lower, upper, strict=True)]
+
+
+def with_point(
+    curve: Iterable[tuple[float, Enclosure]], eps: float, known: Enclosure
+) -> list[tuple[float, Enclosure]]:
+    """Return a profile with the bounds that are known at one eps, tightened by them elsewhere.
+
+    Args:
+        curve: Pairs (eps, bounds of delta).
+        eps: Where delta was evaluated by itself; replaces the pair of the same eps.
+        known: The bounds there.
+
+    Returns:
+        Pairs by increasing eps, both bounds monotone.
+
+    >>> curve = [(1.0, Enclosure(0.2, 0.4)), (2.0, Enclosure(0.1, 0.3))]
+    >>> with_point(curve, 1.0, Enclosure(0.2, 0.25))
+    [(1.0, Enclosure(lower=0.2, upper=0.25)), (2.0, Enclosure(lower=0.1, upper=0.25))]
+    """
+    bounds = {**dict(curve), eps: known}
+    grid = sorted(bounds)
+    return list(zip(grid, monotone([bounds[at] for at in grid]), strict=True))

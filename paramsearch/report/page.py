@@ -21,7 +21,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import above, ball, below, precision
-from accounting.base.enclosure import Enclosure, monotone, readings
+from accounting.base.enclosure import Enclosure, monotone, readings, with_point
 from accounting.base.errors import AccountingError, InvalidParameter
 from accounting.base.progress import Progress, silent
 from accounting.evaluator.build_view_pairs import changed_pairs
@@ -277,9 +277,7 @@ def _with_proof(found: Curve, audit: Audit) -> Curve:
     """The curve with the bounds of the proof at its eps, and what follows for the other points."""
     if audit.proof is None:
         return found
-    bounds = {**dict(found), audit.claim.eps: audit.proof.enclosure}
-    grid = sorted(bounds)
-    return list(zip(grid, monotone([bounds[at] for at in grid]), strict=True))
+    return with_point(found, audit.claim.eps, audit.proof.enclosure)
 
 
 def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:

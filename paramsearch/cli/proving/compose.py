@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
+from accounting.base.enclosure import Enclosure, at_least, at_most, exactly, with_point
 from accounting.base.errors import InvalidConfiguration, InvalidParameter, required
 from accounting.base.validation import gap_width, not_negative, positive, probability
 from accounting.model.change import SUBSTITUTION
@@ -101,8 +101,15 @@ def compose(
             point = asked_eps, found.upper
         if plot is not None:
             end = 2 * point[0] if point[0] > 0 else 1.0
-            grid = [end * i / (_POINTS - 1) for i in range(_POINTS)]
+            grid = [*(end * i / (_POINTS - 1) for i in range(_POINTS)), point[0]]
             curve = whole.profile(grid, gap=max(gap, _PLOT_GAP), progress=say)
+            if asked_eps is None:  # delta at this eps is at most what was asked for
+                lower = dict(curve)[point[0]].lower
+                curve = with_point(curve, point[0], Enclosure(lower, point[1]))
+            else:
+                curve = with_point(curve, asked_eps, found)
+                found = dict(curve)[asked_eps]
+                point = asked_eps, found.upper
             draw_profile(plot, curve, evaluated=point)
     of_eps = asked_eps is None
     if as_json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accounting.base.enclosure import Enclosure, at_least, at_most, exactly
+from accounting.base.enclosure import Enclosure, at_least, at_most, exactly, with_point
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import gap_width, not_negative, probability, share
 from accounting.model.change import SUBSTITUTION, ZERO_OUT, Adjacency, Change, in_words
@@ -160,7 +160,6 @@ def profile(
         if gap is None and found.met and pair is None and asked.verdict(found) == "undecided":
             asked = replace(asked, gap=_CLOSER_GAP)
             found = asked.profile.delta(at, gap=asked.gap, progress=say)
-    verdict = asked.verdict(found)
     curve = None
     if plot is not None:
         curve = _curve(
@@ -170,7 +169,9 @@ def profile(
                 ).enclosure
             ),
             at,
+            found.enclosure,
         )
+        found = replace(found, enclosure=dict(curve)[at])  # one answer for one eps
         stated = _stated(document)
         claim = None
         if stated.eps is not None and stated.delta is not None:
@@ -181,6 +182,7 @@ def profile(
             evaluated=(found.eps, found.enclosure.upper),
             claim=claim,
         )
+    verdict = asked.verdict(found)
     if as_json:
         print_json(_answer(found, asked, verdict, curve))
     else:
@@ -265,21 +267,23 @@ def _asked(
     return asked
 
 
-def _curve(enclose: Callable[[float], Enclosure], eps: float) -> list[tuple[float, Enclosure]]:
-    """The profile on a grid around eps; both bounds are made monotone, since the truth is."""
+def _curve(
+    enclose: Callable[[float], Enclosure], eps: float, known: Enclosure
+) -> list[tuple[float, Enclosure]]:
+    """Return the profile on a grid around eps, where the bounds are known already; both are made
+    monotone, since the truth is."""
     import numpy as np
     from rich.console import Console
     from rich.progress import track
 
-    from accounting.base.enclosure import monotone
-
     console = Console(stderr=True)
     grid = np.linspace(0.0, 2 * eps if eps > 0 else 1.0, _POINTS).tolist()
     found = [
-        enclose(point)
+        (point, enclose(point))
         for point in track(grid, "profile", console=console, disable=not console.is_terminal)
+        if point != eps
     ]
-    return list(zip(grid, monotone(found), strict=True))
+    return with_point(found, eps, known)
 
 
 def _answer(

@@ -52,6 +52,19 @@ def test_one_pair_another_eps_and_a_plot(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [plot]
 
 
+@pytest.mark.parametrize("more", [(), ("--eps", "0"), ("--eps", "0.3", "--gap", "0.2")])
+def test_one_eps_has_one_answer(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Was: delta at most 1.58e-7, and at most 1.59e-7 in the row of the same eps."""
+    done = run("profile", str(EXAMPLE), "--json", "--plot", str(tmp_path / "p.png"), *more)
+    answer = json.loads(done.stdout)
+    rows = {eps: (lower, upper) for eps, lower, upper in answer["profile"]}
+    assert rows[answer["eps"]] == (answer["delta_lower"], answer["delta_upper"])
+    for side in (0, 1):
+        column = [rows[eps][side] for eps in sorted(rows)]
+        assert column == sorted(column, reverse=True)
+    assert len(rows) == len(answer["profile"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

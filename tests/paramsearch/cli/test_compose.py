@@ -39,7 +39,12 @@ def test_the_answer_for_machines(tmp_path: Path) -> None:
     assert answer["files"][0]["sha256"] == load(FILE).sha256
     uppers = [upper for _, _, upper in answer["profile"]]
     assert uppers == sorted(uppers, reverse=True)
+    assert [2.25, ours.lower, ours.upper] in answer["profile"]
     assert "<svg" in plot.read_text()
+    done = run("compose", f"{FILE}:2", STRONG, "--delta", "1e-5", "--json", "--plot", plot)
+    answer = json.loads(done.stdout)
+    rows = {eps: (lower, upper) for eps, lower, upper in answer["profile"]}
+    assert rows[answer["eps"]][0] <= rows[answer["eps"]][1] == 1e-5
 
 
 def test_the_answer_for_people(tmp_path: Path) -> None:
