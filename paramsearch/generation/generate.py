@@ -18,9 +18,14 @@ from accounting.base.errors import (
 )
 from accounting.base.progress import Progress, silent
 from accounting.base.validation import instance
-from accounting.model.costs import largest_central_of
+from accounting.model.costs import (
+    central_by_fraction,
+    discrete_laplace_deviation,
+    largest_central_of,
+)
 from accounting.model.family import Family
 from paramsearch.certification.certify import certify
+from paramsearch.certification.remarks import MANY_MESSAGES
 from paramsearch.generation.finish import finish
 from paramsearch.generation.interruption import Interruption
 from paramsearch.generation.optimality import LocalOptimality, prove_local_optimality
@@ -29,6 +34,7 @@ from paramsearch.generation.polish import polished
 from paramsearch.generation.time_plan import TimePlan
 from paramsearch.parameters.assembly import uncertified
 from paramsearch.parameters.parameter_file import ParameterFile
+from paramsearch.parameters.real_range import stated_range
 from paramsearch.request import Request
 from paramsearch.search.budget import Budget, never
 from paramsearch.search.candidate import Candidate, Start
@@ -41,6 +47,10 @@ _SMALL_PROBLEM = 24
 """Largest max_value at which different eps* are compared."""
 _PREDICTION_SECONDS = 3.0
 """Longest time for the prediction of what shorter messages would cost."""
+_MORE_ERROR = 0.5
+"""The central fraction that is mentioned where users send many messages."""
+_FEWER_MESSAGES = 0.8
+"""Ratio of messages per user from which on that fraction is worth mentioning."""
 _FEWER_BITS = 0.995
 """Ratio of bits per user from which on shorter messages are worth mentioning."""
 
@@ -57,6 +67,21 @@ class ProofInterrupted(KeyboardInterrupt):
         self.found = found
 
 
+@dataclass(frozen=True)
+class MoreError:
+    """About what the same problem costs if more error is allowed.
+
+    Attributes:
+        central_fraction: The smaller share of eps for the central noise.
+        messages_per_user: The messages that a user then sends, about.
+        rmse: The error of the sum, or of each coordinate.
+    """
+
+    central_fraction: float
+    messages_per_user: float
+    rmse: float
+
+
 @dataclass(frozen=True, repr=False)
 class Generated(Summarized):
     """The result of ``generate``.
@@ -71,6 +96,8 @@ class Generated(Summarized):
         kept: Whether ``file`` is an earlier file that the search did not improve on.
         fewer_bits: About the bits per user with the objective "bits", if these are fewer: a family
             with a smaller alphabet has more messages, but shorter ones.
+        more_error: If a user sends more than two messages, about how many fewer they are with more
+            error, if that helps much.
 
     >>> generate(Request(n=1000, eps=1.0, delta=1e-6, max_value=1, tries=1))
     <Generated (1, 1e-06) for n = 1,000, max_value = 1; 1 atom, certified
@@ -84,6 +111,7 @@ class Generated(Summarized):
     cut_short: bool = False
     kept: bool = False
     fewer_bits: float | None = None
+    more_error: MoreError | None = None
 
     def summary(self) -> tuple[str, str]:
         """Those of the file, and how the search ended."""
@@ -309,7 +337,7 @@ def _finished(
             "a smaller fraction of it"
         ) from error
     interruption.becomes(lambda: "the file is certified, and nothing else is proved about it")
-    optimality = fewer_bits = None
+    optimality = fewer_bits = more_error = None
     try:
         if plan.proves_optimality:
             optimality = prove_local_optimality(
@@ -317,6 +345,8 @@ def _finished(
             )
         if not interrupted and time.monotonic() + _PREDICTION_SECONDS <= plan.end:
             fewer_bits = _fewer_bits(search, best, file.cost.bits_per_user)
+        if not interrupted and time.monotonic() + _PREDICTION_SECONDS <= plan.end:
+            more_error = _more_error(search, best, file)
     except KeyboardInterrupt:  # the file is certified
         interrupted = True
     return Generated(
@@ -326,7 +356,41 @@ def _finished(
         interrupted=interrupted,
         cut_short=cut_short,
         fewer_bits=fewer_bits,
+        more_error=more_error,
     )
+
+
+def _more_error(search: Search, best: Candidate, file: ParameterFile) -> MoreError | None:
+    """About what a larger error saves where users send many messages, if it saves much.
+
+    Stage 1 predicts it; it is off by as much as for the family that was found.
+    """
+    target, draft = best.model.target, best.draft
+    problem = target.problem
+    central = central_by_fraction(_MORE_ERROR, largest_central_of(problem))
+    if file.cost.messages_per_user <= MANY_MESSAGES or target.eps_central <= central:
+        return None
+    if stated_range(file) is not None:  # more noise alone changes the rounding that is best
+        return None
+    other = replace(target, eps_central=central)
+    if problem.max_value == 1:
+        messages = _predicted_messages(other)
+    else:
+        found, here = (
+            predicted(
+                one,
+                draft,
+                budget=Budget(seconds=_PREDICTION_SECONDS / 2),
+                calibration=search.screening.calibration,
+            )
+            for one in (other, target)
+        )
+        messages = found.messages * best.solution.messages / here.messages
+    per_user = 1 + file.cost.noise_messages / problem.n * messages / best.solution.messages
+    if not per_user <= _FEWER_MESSAGES * file.cost.messages_per_user:
+        return None
+    worse = discrete_laplace_deviation(other.step) / discrete_laplace_deviation(target.step)
+    return MoreError(_MORE_ERROR, per_user, file.error.rmse * worse)
 
 
 def _fewer_bits(search: Search, best: Candidate, bits: float) -> float | None:

@@ -20,7 +20,7 @@ from accounting.model.proof_types import (
     REFERENCE,
 )
 from paramsearch.certification.audit import Audit, Verdict
-from paramsearch.certification.stated_problem import StatedProblem
+from paramsearch.certification.remarks import warnings_about
 from paramsearch.parameters.honest_fraction import in_words
 from paramsearch.parameters.parameter_file import ParameterFile
 from paramsearch.parameters.problem_section import ProblemSection
@@ -300,7 +300,7 @@ def problem_section(audit: Audit, document: Document) -> Html:
         text = [part for claim in differ for part in (claim, ", ")][:-1]
         words = ("The audit was asked about this claim; the file says ", *text, ".")
         notes = [element("p", *words, class_="note")]
-    for warning in StatedProblem.of(document, audit.claim).warnings:
+    for warning in warnings_about(document, audit.claim):
         notes.append(element("p", "Warning: ", sentence(warning), class_="note"))
     return section("claim", "The claim", facts(rows), *notes)
 

@@ -19,6 +19,7 @@ from accounting.model.proof import Proof
 from accounting.model.proof_types import COMPARISON, FAST, REFERENCE, AuditTier
 from paramsearch.certification.audit import Audit, lacks_central_noise
 from paramsearch.certification.certificate_check import CertificateCheck
+from paramsearch.certification.remarks import cost_remark, warnings_about
 from paramsearch.certification.stated_problem import Difference, StatedProblem, differences
 from paramsearch.certification.weak_noise import WeakNoise
 from paramsearch.cli.exit_codes import OF_VERDICT, ExitCode
@@ -146,7 +147,8 @@ class Answer:
             "claim_verdict": found.claim_verdict,
             "problem": self.problem.as_json(),
             "required": self._required(),
-            "warnings": self.problem.warnings,
+            "warnings": warnings_about(self.document, found.claim),
+            "remark": cost_remark(expected) if expected else None,
             "eps": found.claim.eps,
             "delta": found.claim.delta,
             "delta_lower": bounds.lower,
@@ -232,7 +234,7 @@ class Answer:
             yield "required", str(one).removeprefix("required "), "bold red"
         if self.required is not None and not self.differing:
             yield "required", "met in every field of the problem"
-        for warning in self.problem.warnings:
+        for warning in warnings_about(self.document, found.claim):
             yield "warning", warning, "yellow"
         if found.noise_verdict is not None:
             yield "because", found.reason
@@ -274,6 +276,8 @@ class Answer:
                 yield "values", f"{values}, according to the file; the proof is for the steps"
             yield "cost", expected.cost_in_words()
             yield "events", expected.events_in_words()
+            if (remark := cost_remark(expected)) is not None:
+                yield "remark", remark
             yield "error", expected.error_in_words()
         if self._sealed is not None:
             yield "sha256", f"{self._sealed} of its content, which clients show"
@@ -294,6 +298,7 @@ def unreadable(reason: str, file_sha256: str) -> dict[str, Any]:
         "problem": None,
         "required": None,
         "warnings": [],
+        "remark": None,
         "delta_lower": 0.0,
         "delta_upper": 1.0,
         "file_sha256": file_sha256,

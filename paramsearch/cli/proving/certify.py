@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -99,7 +100,6 @@ def certify(
 
 def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> None:
     """Write the file, and print it or a line about it."""
-    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.parameters.expected_cost import ExpectedCost
     from paramsearch.parameters.parameter_file import dumps, save
     from paramsearch.parameters.words import file_claim_in_words
@@ -118,12 +118,19 @@ def deliver(certified: ParameterFile, output: Path | None, as_json: bool) -> Non
         f"{cost.noise_messages:,.1f} noise messages, {cost.messages_per_user:.6g} messages per "
         f"user; {ExpectedCost.of_file(certified).events_in_words()}; written to {output}\n"
     )
-    write("".join(f"warning: {text}\n" for text in StatedProblem.of(certified).warnings))
+    write("".join(f"{text}\n" for text in _remarks(certified)))
 
 
 def warn_of(file: ParameterFile) -> None:
-    """Print the warnings about a file's problem on stderr, where stdout has the file alone."""
-    from paramsearch.certification.stated_problem import StatedProblem
+    """Print what is to be said about a file on stderr, where stdout has the file alone."""
+    for text in _remarks(file):
+        note(text)
 
-    for text in StatedProblem.of(file).warnings:
-        note(f"warning: {text}")
+
+def _remarks(file: ParameterFile) -> Iterator[str]:
+    from paramsearch.certification.remarks import cost_remark, warnings_about
+    from paramsearch.parameters.expected_cost import ExpectedCost
+
+    yield from (f"warning: {text}" for text in warnings_about(file))
+    if (remark := cost_remark(ExpectedCost.of_file(file))) is not None:
+        yield f"remark: {remark}"

@@ -217,7 +217,7 @@ def facts(
     made: Generated, output: Path | None, seconds: float, beside: Iterable[Fact] = ()
 ) -> Iterator[Fact]:
     """The result in words, with what else there is to say of it."""
-    from paramsearch.certification.stated_problem import StatedProblem
+    from paramsearch.certification.remarks import cost_remark, warnings_about
     from paramsearch.parameters.expected_cost import ExpectedCost
     from paramsearch.parameters.words import file_claim_in_words, noise_in_words, values_of
 
@@ -229,7 +229,7 @@ def facts(
     scope = "all" if problem.releases == 1 else "each release"
     bounds = f"between {lower} and {upper}" if certificate.delta_lower else f"at most {upper}"
     yield "delta", f"{bounds} at eps = {exactly(problem.eps)}"
-    for warning in StatedProblem.of(file).warnings:
+    for warning in warnings_about(file):
         yield "warning", warning, "yellow"
     if (values := values_of(file)) is not None:
         yield "values", f"{values}; randomize and analyze take the range from the file"
@@ -240,6 +240,15 @@ def facts(
     )
     expected = ExpectedCost.of_file(file)
     yield "events", expected.events_in_words()
+    if (remark := cost_remark(expected)) is not None:
+        yield "remark", remark
+    if (more := made.more_error) is not None:
+        times = more.rmse / file.error.rmse
+        yield (
+            "cheaper",
+            f"--central-fraction {more.central_fraction:g} would cost about "
+            f"{more.messages_per_user:,.4g} messages per user, with {times:.3g} times the error",
+        )
     if made.fewer_bits is not None:
         yield (
             "bits",

@@ -64,6 +64,7 @@ def pareto(
     Or for the given fractions and errors.
     """
     from accounting.model.costs import largest_central_of
+    from paramsearch.certification.remarks import warnings_about
     from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.generation.generate import generate
     from paramsearch.generation.interruption import Interruption
@@ -121,13 +122,14 @@ def pareto(
     if not files:
         raise typer.Exit(ExitCode.INTERRUPTED)
     rows = [_row(point, file) for point, file in zip(points, files, strict=False)]
+    warnings = list(dict.fromkeys(text for file in files for text in warnings_about(file)))
     if plot is not None:
         _draw(plot, files)
     if as_json:
         print_json(
             {
                 "problem": problem.as_json(),
-                "warnings": problem.warnings,
+                "warnings": warnings,
                 "adjacency": adjacency,
                 "noise": noise,
                 "points": rows,
@@ -140,7 +142,7 @@ def pareto(
             write(f"certified for {words}\n")
         if request.noise == "burst":
             write("noise in bursts\n")
-        for warning in problem.warnings:
+        for warning in warnings:
             write(f"warning: {warning}\n")
         write("fraction      RMSE  over central  noise messages  messages per user\n")
         for row in rows:

@@ -16,7 +16,6 @@ from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_writable, print_json, show
 
 if TYPE_CHECKING:
-    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.tables.lookup import Found
 
 _ASKED = (
@@ -86,12 +85,15 @@ def lookup(
 
 
 def _answer(found: Found, output: Path | None) -> dict[str, Any]:
+    from paramsearch.certification.remarks import cost_remark, warnings_about
+    from paramsearch.certification.stated_problem import StatedProblem
     from paramsearch.parameters.expected_cost import ExpectedCost
 
-    problem = _problem(found)
+    expected = ExpectedCost.of_file(found.file)
     return {
-        "problem": problem.as_json(),
-        "warnings": problem.warnings,
+        "problem": StatedProblem.of(found.file).as_json(),
+        "warnings": warnings_about(found.file),
+        "remark": cost_remark(expected),
         "request": {name: getattr(found.query, name) for name in _ASKED},
         "exact": found.exact,
         "table_file": str(found.table.path / found.row.file),
@@ -100,7 +102,7 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
         "sha256": found.file.sha256,
         "found": {key: value for key, value in asdict(found.row).items() if key != "sha256"},
         "error_ratio": found.error_ratio,
-        **ExpectedCost.of_file(found.file).events_as_json(),
+        **expected.events_as_json(),
         "less_error": [asdict(row) for row in found.others],
         "cheaper": [asdict(row) for row in found.cheaper],
         "fewer_bits": None if found.fewer_bits is None else asdict(found.fewer_bits),
@@ -108,13 +110,8 @@ def _answer(found: Found, output: Path | None) -> dict[str, Any]:
     }
 
 
-def _problem(found: Found) -> StatedProblem:
-    from paramsearch.certification.stated_problem import StatedProblem
-
-    return StatedProblem.of(found.file)
-
-
 def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
+    from paramsearch.certification.remarks import cost_remark, warnings_about
     from paramsearch.parameters.expected_cost import ExpectedCost
     from paramsearch.parameters.words import changes_in_words, noise_in_words
 
@@ -125,7 +122,7 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
         made += f", {words}"
     yield "certified", made, "bold green"
     yield "request", _distance(found)
-    for warning in _problem(found).warnings:
+    for warning in warnings_about(found.file):
         yield "warning", warning, "yellow"
     yield "delta", f"at most {at_most(row.delta_upper)} at eps = {exactly(row.eps)}"
     yield (
@@ -133,7 +130,10 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
         f"{row.noise_messages:,.1f} noise messages in all; {row.messages_per_user:.6g} messages "
         f"and {row.bits_per_user:.6g} bits per user (n = {row.n:,})",
     )
-    yield "events", ExpectedCost.of_file(found.file).events_in_words()
+    expected = ExpectedCost.of_file(found.file)
+    yield "events", expected.events_in_words()
+    if (remark := cost_remark(expected)) is not None:
+        yield "remark", remark
     if (shorter := found.fewer_bits) is not None:
         yield (
             "bits",
