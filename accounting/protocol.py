@@ -18,7 +18,7 @@ from accounting.base.arrays import IntArray
 from accounting.base.enclosure import Enclosure, monotone
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress, silent
-from accounting.base.validation import gap_width, not_negative, probability
+from accounting.base.validation import gap_width, instance, not_negative, probability
 from accounting.composition.any_sequence import OneRelease, sequence_bounds
 from accounting.composition.eps_search import eps_around
 from accounting.evaluator.build_view_pairs import (
@@ -70,7 +70,8 @@ class Protocol:
         adjacency: Which data sets are neighbors: "substitution" or "zero-out".
 
     Raises:
-        InvalidParameter: If ``releases`` or ``adjacency`` is outside its domain.
+        InvalidParameter: If ``configuration`` is something else, or ``releases`` or ``adjacency``
+            is outside its domain.
 
     >>> from accounting import Configuration, NegativeBinomial
     >>> noise = NegativeBinomial(r=12.0, p=0.96)
@@ -91,6 +92,8 @@ class Protocol:
     adjacency: Adjacency = SUBSTITUTION
 
     def __post_init__(self) -> None:
+        remedy = "Configuration.of(...) makes one; a parameter file has loss_distribution and audit"
+        instance("configuration", self.configuration, Configuration, remedy)
         object.__setattr__(self, "releases", self._question.releases)
 
     @property

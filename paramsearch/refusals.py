@@ -31,8 +31,8 @@ _WORDS: dict[str, Callable[[Details], str]] = {
     "less_than_equal": lambda it: f"must be at most {it['le']:,g}",
     "too_short": lambda it: f"must have at least {counted(it['min_length'], 'entry', 'entries')}",
     "too_long": lambda it: f"must have at most {counted(it['max_length'], 'entry', 'entries')}",
-    "string_too_short": lambda it: f"must have at least {it['min_length']:,} characters",
-    "string_too_long": lambda it: f"must have at most {it['max_length']:,} characters",
+    "string_too_short": lambda it: f"must have at least {counted(it['min_length'], 'character')}",
+    "string_too_long": lambda it: f"must have at most {counted(it['max_length'], 'character')}",
     "string_pattern_mismatch": lambda it: _PATTERNS.get(
         it["pattern"], f"must match the pattern {it['pattern']}"
     ),

@@ -17,6 +17,8 @@ from accounting.base.validation import AnyPath, as_path
 
 LARGEST_FILE = 64 << 20
 """Bytes."""
+_MOST_DIGITS = 640
+"""Python turns texts with as many digits into integers whatever the limit is set to."""
 
 
 def read(path: AnyPath) -> Any:
@@ -64,6 +66,7 @@ def parse(text: str, *, source: str) -> Any:
             object_pairs_hook=_no_duplicates,
             parse_constant=_no_constant,
             parse_float=_finite,
+            parse_int=_integer,
         )
     except InvalidConfiguration as error:
         raise InvalidConfiguration(f"{source}: {error}") from error
@@ -81,6 +84,15 @@ def _no_duplicates(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise InvalidConfiguration(f"{name} is not a number here")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise InvalidConfiguration(
+            f"the whole number {text[:20]}... has {len(text):,} digits, and none here has as many "
+            f"as {_MOST_DIGITS}: correct it"
+        )
+    return int(text)
 
 
 def _finite(text: str) -> float:

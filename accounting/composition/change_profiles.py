@@ -14,6 +14,7 @@ import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
 from accounting.base.deadline import check_time
+from accounting.base.enclosure import counted
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.composition.dominating_pair import (
@@ -182,8 +183,9 @@ def _grid_size(cells: float, view_pairs: ViewPairs) -> int:
     most = MEMORY_LIMIT // (16 * (view_pairs.factor_count + 64))
     if not cells <= most / 2:
         raise TooLarge(
-            f"the losses of {view_pairs.pair_count:,} changes need a grid of {cells:,.0f} points, "
-            f"and {MEMORY_LIMIT >> 20} MiB hold {most // 2:,}: ask for a larger eps or delta"
+            f"the losses of {counted(view_pairs.pair_count, 'change')} need a grid of "
+            f"{cells:,.0f} points, and {MEMORY_LIMIT >> 20} MiB hold {most // 2:,}: ask "
+            "for a larger eps or delta"
         )
     return 1 << max(8, math.ceil(math.log2(cells)))
 

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.enclosure import Enclosure
+from accounting.base.enclosure import Enclosure, counted
 from accounting.base.errors import InvalidParameter, Undecided
-from accounting.base.validation import gap_width, not_negative, positive
+from accounting.base.validation import gap_width, not_negative, positive, shown
 from accounting.evaluator.build_view_pairs import differences, linear_query_pairs, ordered_pairs
 from accounting.evaluator.evaluate import evaluate
 from accounting.evaluator.view_pairs import ViewPairs
@@ -58,7 +58,10 @@ def product_divergence(
     """
     shift = _integers("shifts", shifts)
     if shift.ndim != 1 or len(shift) != len(noises):
-        raise InvalidParameter(f"{len(noises)} noises need as many shifts, not {list(shifts)}")
+        raise InvalidParameter(
+            f"shifts = {shown(list(shifts))} must have one entry for each noise, {len(noises)} "
+            "in all"
+        )
     used = np.flatnonzero(shift)
     view_pairs = ViewPairs(
         noises=tuple(_as_sum(noise) for noise in noises),
@@ -100,8 +103,8 @@ class LinearQueries:
         array = _integers("columns", columns)
         if array.ndim != 2 or array.shape[1] != len(noises) or len(array) < 2:
             raise InvalidParameter(
-                f"columns of shape {array.shape} do not fit {len(noises)} noises: give at least "
-                "two columns with one entry per noise"
+                f"columns of shape {array.shape} do not fit {counted(len(noises), 'noise')}: give "
+                "at least two columns with one entry per noise"
             )
         return LinearQueries(array, tuple(_as_sum(noise) for noise in noises))
 
@@ -204,7 +207,7 @@ def composition_bound(
 def _as_sum(noise: Noise) -> NoiseSum:
     if not isinstance(noise, Noise):
         raise InvalidParameter(
-            f"{noise!r} is not a noise: give a NegativeBinomial, a Burst or a NoiseSum"
+            f"{shown(noise)} is not a noise: give a NegativeBinomial, a Burst or a NoiseSum"
         )
     return noise if isinstance(noise, NoiseSum) else NoiseSum.of(noise)
 
@@ -212,7 +215,7 @@ def _as_sum(noise: Noise) -> NoiseSum:
 def _integers(name: str, values: object) -> IntArray:
     array = np.asarray(values)
     if array.dtype == object or array.dtype.kind not in "iu":
-        raise InvalidParameter(f"{name} = {values!r} must hold integers")
+        raise InvalidParameter(f"{name} = {shown(values)} must hold integers")
     if array.size and (int(array.max()) > LARGEST_SHIFT or int(array.min()) < -LARGEST_SHIFT):
-        raise InvalidParameter(f"{name} = {values!r} go beyond {LARGEST_SHIFT:,} in magnitude")
+        raise InvalidParameter(f"{name} = {shown(values)} go beyond {LARGEST_SHIFT:,} in magnitude")
     return array.astype(np.int64)

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from accounting.base.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, multiples
+from accounting.base.enclosure import counted
 from accounting.base.errors import TooLarge
 from accounting.base.threads import in_chunks
 from accounting.evaluator.grid_plan import GridPlan
@@ -99,9 +100,9 @@ class _Cells:
         decay = np.exp(-np.outer(tilts, multiples(0, count, plan.step)))
         if (n_plain + n_central) * plan.size > LARGEST_ROWS or count * len(tilts) > LARGEST_ROWS:
             raise TooLarge(
-                f"{n_plain + n_central:,} shifted noises on a grid of {plan.size:,} points, with "
-                f"losses over {count:,} cells, do not fit into memory: evaluate fewer pairs at a "
-                "time, or ask for a wider gap"
+                f"{counted(n_plain + n_central, 'shifted noise')} on a grid of {plan.size:,} "
+                f"points, with losses over {count:,} cells, cannot fit into memory: evaluate fewer "
+                "pairs at a time, or ask for a wider gap"
             )
         return _Cells(tilts, last, central_last, decay)
 

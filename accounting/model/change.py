@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args, overload
 
 from accounting.base.errors import InvalidParameter
-from accounting.base.validation import one_of, whole
+from accounting.base.validation import one_of, shown, whole
 
 LARGEST_DIMENSION = (1 << 31) - 1
 
@@ -116,7 +116,9 @@ class Change:
         for name in ("before", "after"):
             value = whole(name, getattr(self, name), least=0)
             if value > max_value:
-                raise InvalidParameter(f"{name} = {value} is larger than max_value = {max_value}")
+                raise InvalidParameter(
+                    f"{name} = {shown(value)} is larger than max_value = {max_value}"
+                )
         if self.moved:
             raise InvalidParameter(f"{self}: this needs a change within one coordinate")
         if self.before == self.after:

@@ -10,14 +10,16 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from accounting.base import strict_json
-from accounting.base.enclosure import Summarized, exactly
+from accounting.base.enclosure import Summarized, counted, exactly
 from accounting.base.errors import AccountingError, InvalidConfiguration, InvalidParameter, TooLarge
 from accounting.base.validation import (
     AnyPath,
+    instance,
     not_negative,
     one_of,
     positive,
     probability,
+    shown,
     whole,
 )
 from accounting.model.change import SUBSTITUTION, Adjacency, check_adjacency, dimension_of
@@ -36,6 +38,9 @@ from accounting.model.proof_types import MOST_PARTS
 
 _MOST_R = 1 << 53
 """Smallest sum of r, or of rates, that is not merged."""
+_A_LAW = "give a law such as NegativeBinomial(r=12.0, p=0.98)"
+_A_LIST = "give pairs such as ((-1, 1), NegativeBinomial(r=12.0, p=0.98))"
+"""The remedies for atoms of another type."""
 _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension", "adjacency"}
 
 
@@ -68,6 +73,10 @@ class Configuration:
     dimension: int = 1
 
     def __post_init__(self) -> None:
+        instance("family", self.family, Family, "Family(max_value, atoms) makes one")
+        instance("noise", self.noise, Mapping, "Configuration.of(...) makes one from a list")
+        for listed, noise in self.noise.items():
+            instance(f"the noise of atom {shown(listed)}", noise, NoiseSum, _A_LAW)
         object.__setattr__(self, "dimension", dimension_of(self.dimension))
         object.__setattr__(self, "eps_central", positive("eps_central", self.eps_central))
         if self.eps_central / self.family.max_value > LARGEST_STEP:
@@ -112,7 +121,10 @@ class Configuration:
         NoiseSum(NB(r=24, p=0.98))
         """
         parts: dict[Atom, list[Law]] = {}
-        for elements, noise in atoms:
+        for elements, noise in _pairs(atoms):
+            instance(
+                f"the noise of atom {shown(elements)}", noise, (NegativeBinomial, Burst), _A_LAW
+            )
             parts.setdefault(atom(elements), []).append(noise)
         family = Family(max_value, tuple(parts))
         noise_of = {elements: _sum(elements, listed) for elements, listed in parts.items()}
@@ -144,6 +156,21 @@ class Configuration:
     def mse(self) -> float:
         """Mean squared error of the sum, in every coordinate: its noise is Discrete Laplace."""
         return discrete_laplace_variance(self.step)
+
+
+def _pairs(atoms: object) -> Iterator[tuple[Iterable[int], Law]]:
+    """Refuse what is no list of pairs of an atom and its noise."""
+    instance("atoms", atoms, Iterable, _A_LIST)
+    assert isinstance(atoms, Iterable)
+    for i, listed in enumerate(atoms):
+        instance(f"atoms[{i}]", listed, (tuple, list), _A_LIST)
+        if len(listed) != 2:
+            raise InvalidParameter(
+                f"atoms[{i}] has {counted(len(listed), 'entry', 'entries')}; {_A_LIST}"
+            )
+        elements, noise = listed
+        instance(f"the atom of atoms[{i}]", elements, Iterable, _A_LIST)
+        yield elements, noise
 
 
 def _sum(elements: Atom, listed: list[Law]) -> NoiseSum:
@@ -266,7 +293,10 @@ class Proposal(Summarized):
             f"{name} = {exactly(value)}" for name, value in given.items() if value is not None
         )
         problem += "" if self.adjacency == SUBSTITUTION else f", {self.adjacency}"
-        return problem, f"{len(self.atoms):,} atoms, eps_central = {exactly(self.eps_central)}"
+        return (
+            problem,
+            f"{counted(len(self.atoms), 'atom')}, eps_central = {exactly(self.eps_central)}",
+        )
 
     @staticmethod
     def of(data: Any) -> Proposal:
@@ -293,13 +323,13 @@ class Proposal(Summarized):
             raise InvalidConfiguration("this is a parameter file: paramsearch audit reads it")
         if unknown:
             raise InvalidConfiguration(
-                f"unknown key {unknown[0]!r}; known: " + ", ".join(sorted(_KEYS))
+                f"unknown key {shown(unknown[0])}; known: " + ", ".join(sorted(_KEYS))
             )
         for key in ("max_value", "eps_central", "atoms"):
             if key not in data:
                 raise InvalidConfiguration(f"the key {key!r} is missing")
         if not isinstance(data["atoms"], list):
-            raise InvalidConfiguration(f"'atoms' must be a list, not {data['atoms']!r:.80}")
+            raise InvalidConfiguration(f"'atoms' must be a list, not {shown(data['atoms'])}")
         eps, delta, n = (data.get(key) for key in ("eps", "delta", "n"))
         adjacency = data.get("adjacency", SUBSTITUTION)
         check_adjacency(adjacency)
@@ -345,7 +375,7 @@ def _entry(i: int, entry: Any) -> AtomParameters:
             f"{' and law' if law == BURST else ''}, not {', '.join(map(str, entry))!s:.80}"
         )
     if not isinstance(entry["atom"], list):
-        raise InvalidConfiguration(f"atoms[{i}].atom = {entry['atom']!r:.80} must be a list")
+        raise InvalidConfiguration(f"atoms[{i}].atom = {shown(entry['atom'])} must be a list")
     elements = atom(entry["atom"])
     of_atom = f"of atom {entry['atom']}"
     p = not_negative(f"p {of_atom}", entry["p"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.enclosure import Enclosure, Summarized
+from accounting.base.enclosure import Enclosure, Summarized, counted
 from accounting.base.validation import gap_width, not_negative
 from accounting.model.change import Change, Repeated
 from accounting.model.proof import caveats
@@ -67,7 +67,9 @@ class Delta(Summarized):
         """The bounds, and what they are bounds for."""
         parts = [f"worst where {self.worst_change}"]
         if len(self.changes):
-            parts.append(f"{len(self.changes):,} changes, {len(self.compared):,} by comparison")
+            parts.append(
+                f"{counted(len(self.changes), 'change')}, {len(self.compared):,} by comparison"
+            )
         else:
             parts.append("any sequence of changes")
         parts += caveats(exact=self.exact, met=self.met)

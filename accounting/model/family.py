@@ -24,7 +24,7 @@ import numpy as np
 from accounting.base.arrays import IntArray
 from accounting.base.deadline import check_time
 from accounting.base.errors import InvalidFamily, InvalidParameter, TooLarge
-from accounting.base.validation import whole
+from accounting.base.validation import shown, whole
 from accounting.model.costs import bits_per_message
 
 Atom = tuple[int, ...]
@@ -42,11 +42,11 @@ def atom(elements: Iterable[int]) -> Atom:
     values = tuple(elements)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise InvalidFamily(f"atom {list(values)}: {value!r} is not an integer")
+            raise InvalidFamily(f"atom {shown(list(values))}: {shown(value)} is not an integer")
         if abs(value) > LARGEST_ELEMENT:
             raise InvalidFamily(f"an atom has an element beyond {LARGEST_ELEMENT:,}")
         if value == 0:
-            raise InvalidFamily(f"atom {list(values)} contains 0, which is never sent")
+            raise InvalidFamily(f"atom {shown(list(values))} contains 0, which is never sent")
     if not values:
         raise InvalidFamily("an atom must not be empty")
     if sum(values) != 0:

@@ -217,11 +217,12 @@ def largest_upload(mechanism: Mechanism, users: int, probability: float) -> int:
         InvalidParameter: If a number is outside its domain.
         TooLarge: If no number below 2^53 is enough, or there are too many noises.
 
+    >>> from fractions import Fraction
     >>> from accounting import ExactCentral, ExactNoise, Mechanism
     >>> noise = ExactNoise(p=Fraction(96, 100), r=Fraction(12))
     >>> mechanism = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10)))
     >>> [largest_upload(mechanism, 1_000_000, 10.0**-k) for k in (2, 4, 12)]
-    [0, 0, 0]
+    [259, 459, 1315]
     """
     users = whole("users", users, least=1)
     allowed = checked_probability("probability", probability)

@@ -19,6 +19,7 @@ from flint import arb
 from accounting.base.arrays import FloatArray
 from accounting.base.balls import above, below
 from accounting.base.deadline import OutOfTime, check_deadline
+from accounting.base.enclosure import counted
 from accounting.base.errors import TooLarge, Undecided
 from accounting.base.progress import Progress
 from accounting.model.change import Adjacency, Change, Repeated, directions
@@ -156,7 +157,7 @@ class SameChangeRefinement(_Refinement):
     ) -> list[ShiftedChange]:
         """Compute bounds on one grid; return the changes that could still be the worst."""
         goal, bounds = self.goal, self.bounds
-        where = f"of {len(pending):,} pairs bounded on a grid of {float(grid.h.mid()):.3g}"
+        where = f"of {counted(len(pending), 'pair')} bounded on a grid of {float(grid.h.mid()):.3g}"
         goal.progress(f"0 {where}")
         grid.prepare(pending, goal.deadline)
         # neighbors share their central terms
@@ -209,7 +210,7 @@ class AnySequenceRefinement(_Refinement):
         while True:
             grid = self._grid(self._ratio(spread, cells), 1)
             goal.progress(
-                f"{goal.releases:,} releases of {len(self.changes):,} changes, "
+                f"{counted(goal.releases, 'release')} of {counted(len(self.changes), 'change')}, "
                 f"grid {float(grid.h.mid()):.3g}"
             )
             try:

@@ -114,7 +114,7 @@ class BlindLosses:
     >>> mechanism = Mechanism(1, {(-1, 1): (noise,)}, ExactCentral(step=Fraction(9, 10)))
     >>> question = Question(eps=1.0, claim=1e-6)
     >>> losses = BlindLosses(mechanism, question, users=1000, noisy=1000, lost=2, tier="ball")
-    >>> 0 < losses.upper(1.0) < 1e-6
+    >>> 0 < losses.upper(3.0) < 1e-6
     True
     """
 

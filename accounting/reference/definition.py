@@ -25,6 +25,7 @@ import numpy as np
 
 from accounting.base.arrays import IntArray
 from accounting.base.deadline import check_time
+from accounting.base.enclosure import counted
 from accounting.base.errors import TooLarge
 from accounting.model.change import Change
 from accounting.model.mechanism import Atom
@@ -141,8 +142,8 @@ def place_values(max_value: int, noises: Sequence[tuple[Atom, int]]) -> dict[int
         unit *= highest + 2 * reach + 1
     if unit >= 1 << 62:
         raise TooLarge(
-            f"the counts of {len(worth) - 1} messages take {_shown(unit)} values, too many for "
-            "--tier reference: ask for --tier ball"
+            f"the counts of {counted(len(worth) - 1, 'message')} take {_shown(unit)} values, too "
+            "many for --tier reference: ask for --tier ball"
         )
     return worth
 

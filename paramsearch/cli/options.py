@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accounting.base.errors import InvalidParameter
+from accounting.base.validation import shown
 
 if TYPE_CHECKING:
     from accounting.model.change import Adjacency as AdjacencyName
@@ -38,7 +39,7 @@ def whole_number(text: str) -> int:
     except InvalidOperation:
         whole = False
     if not whole:
-        raise typer.BadParameter(f"{text!r} is not a whole number such as 1000000 or 1e6")
+        raise typer.BadParameter(f"{shown(text)} is not a whole number such as 1000000 or 1e6")
     return int(value)
 
 

@@ -15,9 +15,9 @@ from itertools import islice
 import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
-from accounting.base.enclosure import Summarized, exactly
+from accounting.base.enclosure import Summarized, counted, exactly
 from accounting.base.errors import AccountingError, InvalidParameter
-from accounting.base.validation import probability, real, whole
+from accounting.base.validation import probability, real, shown, whole
 from paramsearch.deploy.codec import Codec
 from paramsearch.deploy.interval import CentralTails, half_width
 from paramsearch.deploy.participation import (
@@ -114,8 +114,8 @@ class Estimate(Summarized):
         several = f" of {len(self.value):,} coordinates" if len(self.value) > 1 else ""
         counts = (
             f"confidence {exactly(self.confidence)}, standard deviation "
-            f"{self.standard_deviation:.6g}; {self.messages:,} messages, {self.rejected:,} "
-            f"rejected, {self.duplicates:,} duplicates"
+            f"{self.standard_deviation:.6g}; {counted(self.messages, 'message')}, "
+            f"{self.rejected:,} rejected, {counted(self.duplicates, 'duplicate')}"
         )
         if self.implausible is not None:
             counts += f"; {self.implausible}"
@@ -196,8 +196,8 @@ class Analyzer(Summarized):
     def summary(self) -> tuple[str, str]:
         """The file, and the messages so far."""
         return str(self.file), (
-            f"{self.messages:,} messages so far, {self.rejected:,} rejected, "
-            f"{self.duplicates:,} duplicates; for {self.users:,} users"
+            f"{counted(self.messages, 'message')} so far, {self.rejected:,} rejected, "
+            f"{counted(self.duplicates, 'duplicate')}; for {counted(self.users, 'user')}"
         )
 
     def add(self, symbols: Iterable[int] | IntArray, ids: Sequence[object] | None = None) -> None:
@@ -223,7 +223,10 @@ class Analyzer(Summarized):
 
     def _without_duplicates(self, symbols: IntArray, ids: Sequence[object]) -> IntArray:
         if len(ids) != len(symbols):
-            raise InvalidParameter(f"{len(symbols):,} messages have {len(ids):,} ids")
+            raise InvalidParameter(
+                f"{counted(len(ids), 'id')} for {counted(len(symbols), 'message')}: give "
+                "each one id"
+            )
         new = np.ones(len(symbols), bool)
         for i, name in enumerate(ids):
             if name is None or name == "":
@@ -232,7 +235,9 @@ class Analyzer(Summarized):
                 new[i] = name not in self._seen
                 self._seen.add(name)
             except TypeError:
-                raise InvalidParameter(f"{name!r:.60} is not an id: use numbers or texts") from None
+                raise InvalidParameter(
+                    f"{shown(name)} is not an id: use numbers or texts"
+                ) from None
         again = int(np.count_nonzero(~new))
         if again and self.strict:
             raise InvalidParameter(f"the message {ids[int(np.argmin(new))]!r:.60} comes twice")
@@ -403,6 +408,6 @@ def _chunks(symbols: Iterable[int] | IntArray) -> Iterator[IntArray]:
     while portion := list(islice(stream, _CHUNK)):
         for symbol in portion:
             if isinstance(symbol, bool) or not isinstance(symbol, (int, np.integer)):
-                raise InvalidParameter(f"{symbol!r:.60} is not a symbol: messages are integers")
+                raise InvalidParameter(f"{shown(symbol)} is not a symbol: messages are integers")
         limited = [max(-1, min(int(symbol), _LARGEST_INTEGER)) for symbol in portion]
         yield np.array(limited, np.int64)

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 from weakref import WeakSet
 
+from accounting.base.enclosure import counted
 from accounting.base.errors import InvalidParameter
 
 _CHUNK = 64
@@ -143,7 +144,9 @@ class Tape:
             EndOfTape: If fewer bits are left.
         """
         if self.read + count > len(self._text):
-            raise EndOfTape(f"the tape has only {len(self._text)} bits; more were needed")
+            raise EndOfTape(
+                f"the tape has only {counted(len(self._text), 'bit')}; more were needed"
+            )
         found = self._text[self.read : self.read + count]
         self.read += count
         return int(found, 2) if found else 0

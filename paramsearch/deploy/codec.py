@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
+from accounting.base.enclosure import counted
 from accounting.base.errors import InvalidParameter
+from accounting.base.validation import shown
 from accounting.model.costs import bits_per_message
 from paramsearch.parameters.parameter_file import ParameterFile
 
@@ -78,9 +80,11 @@ class Codec:
         """
         coordinate, value = message
         if not 0 <= coordinate < self.dimension:
-            raise InvalidParameter(f"coordinate {coordinate} is not one of 0..{self.dimension - 1}")
+            raise InvalidParameter(
+                f"coordinate {shown(coordinate)} is not one of 0..{self.dimension - 1}"
+            )
         if value not in self._index:
-            raise InvalidParameter(f"the value {value} is not in the alphabet of the file")
+            raise InvalidParameter(f"the value {shown(value)} is not in the alphabet of the file")
         return coordinate * len(self.alphabet) + self._index[value]
 
     def message(self, symbol: int) -> Message:
@@ -99,7 +103,9 @@ class Codec:
         (1, 2)
         """
         if not 0 <= symbol < self.symbols:
-            raise InvalidParameter(f"the symbol {symbol} is not one of 0..{self.symbols - 1}")
+            raise InvalidParameter(
+                f"the symbol {shown(symbol)} is not one of 0..{self.symbols - 1}"
+            )
         coordinate, index = divmod(symbol, len(self.alphabet))
         return coordinate, self.alphabet[index]
 
@@ -151,7 +157,8 @@ class Codec:
         """
         if not 0 <= count * self.bits <= 8 * len(data):
             raise InvalidParameter(
-                f"{count} symbols of {self.bits} bits do not fit into {len(data)} bytes"
+                f"{counted(count, 'symbol')} of {counted(self.bits, 'bit')} cannot be in "
+                f"{counted(len(data), 'byte')}"
             )
         for begin in range(0, count, 8):
             group = data[begin // 8 * self.bits : (begin // 8 + 1) * self.bits]

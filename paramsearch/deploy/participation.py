@@ -207,9 +207,9 @@ def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | No
         if found < least:
             return (
                 f"{counted(found, 'message')}{what} {_are(found)} too few: the "
-                f"{required_users(file):,} users that the file's certificate needs send fewer than "
-                f"{least:,} with probability below {FALSE_ALARM:g}; users or messages are missing, "
-                "or the messages were made with another file"
+                f"{counted(required_users(file), 'user')} of the file's certificate would send "
+                f"fewer than {least:,} with probability below {FALSE_ALARM:g}; users or messages "
+                "are missing, or the messages were made with another file"
             )
     return None
 
@@ -327,6 +327,7 @@ def too_many_messages(file: ParameterFile, users: int, total: int) -> str | None
     if total <= most:
         return None
     return (
-        f"{total:,} messages are too many: {users:,} users send more than {most:,} with "
-        f"probability below {FALSE_ALARM:g}; were some counted twice, or made with another file?"
+        f"{counted(total, 'message')} {_are(total)} too many: {counted(users, 'user')} would send "
+        f"more than {most:,} with probability below {FALSE_ALARM:g}; were some counted twice, or "
+        "made with another file?"
     )

@@ -12,9 +12,9 @@ from numbers import Integral
 import numpy as np
 
 from accounting.base.arrays import IntArray
-from accounting.base.enclosure import Summarized, exactly
+from accounting.base.enclosure import Summarized, counted, exactly
 from accounting.base.errors import InvalidParameter, TooLarge
-from accounting.base.validation import instance, real, whole
+from accounting.base.validation import instance, real, shown, whole
 from paramsearch.deploy.bits import BitSource, SystemBits
 from paramsearch.deploy.codec import Codec, Message
 from paramsearch.deploy.exact_events import (
@@ -56,7 +56,9 @@ class Batch(Summarized):
 
     def summary(self) -> tuple[str, str]:
         """The number of messages; who sends which is private."""
-        return f"{len(self.symbols):,} messages", "in a random order; who sends which is private"
+        return counted(
+            len(self.symbols), "message"
+        ), "in a random order; who sends which is private"
 
 
 class Randomizer(Summarized):
@@ -105,8 +107,8 @@ class Randomizer(Summarized):
         consistent(file)
         if file.cost.messages_per_user > MOST_MESSAGES:
             raise TooLarge(
-                f"each of the {file.problem.n:,} users would send about "
-                f"{file.cost.messages_per_user:.3g} messages: the noise is for many more users"
+                f"a user would send about {file.cost.messages_per_user:.3g} messages with n = "
+                f"{file.problem.n:,}: the noise is for many more users"
             )
         check_event_sizes(file)
         if source is not None and type(source) is not SystemBits and not not_private:
@@ -124,7 +126,9 @@ class Randomizer(Summarized):
         bits = "bits of the operating system"
         if type(self._source) is not SystemBits:
             bits = f"{type(self._source).__name__}, which protects nobody"
-        return str(self.file), f"{self.codec.symbols:,} symbols of {self.codec.bits} bits; {bits}"
+        return str(
+            self.file
+        ), f"{self.codec.symbols:,} symbols of {counted(self.codec.bits, 'bit')}; {bits}"
 
     @property
     def source(self) -> BitSource:
@@ -170,7 +174,7 @@ class Randomizer(Summarized):
             return 0, 0
         if not isinstance(value, tuple) or len(value) != 2:
             raise InvalidParameter(
-                f"{value!r:.60} is not a vector: give a coordinate and its value, or 0 for zero"
+                f"{shown(value)} is not a vector: give a coordinate and its value, or 0 for zero"
             )
         coordinate = whole("coordinate", value[0], least=0, most=self.codec.dimension - 1)
         return coordinate, self._integer(value[1])
@@ -296,7 +300,7 @@ class RandomizedReals(Summarized):
         steps = self.randomizer.file.problem.max_value
         clipped = ", values outside moved to its ends" if self.clip else ""
         return (
-            f"[{exactly(self.low)}, {exactly(self.high)}] in {steps:,} steps{clipped}",
+            f"[{exactly(self.low)}, {exactly(self.high)}] in {counted(steps, 'step')}{clipped}",
             str(self.randomizer.file),
         )
 

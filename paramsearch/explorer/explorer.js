@@ -194,8 +194,8 @@ function drawTrade() {
   ];
   const figure = byId("chart-trade");
   const drawing = chart(figure, {
-    words: `${unit} against the RMSE of the sum, on logarithmic axes: ${rows.length} files serve, `
-      + `${front.length} of them are not beaten. Their numbers are in the table after it.`,
+    words: `${unit} against the RMSE of the sum, on logarithmic axes: ${rows.length} ${rows.length === 1
+      ? "file serves" : "files serve"}, not beaten: ${front.length}. Their numbers are in the table after it.`,
     xName: "RMSE of the sum",
     yName: unit,
     lines,

@@ -98,6 +98,10 @@ class Grid(BaseModel):
             text = json.dumps(tomllib.loads(read_text(path)), default=str)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidConfiguration(f"{path} is not TOML: {error}") from None
+        except ValueError:  # the only other one of tomllib, and of json, is about long integers
+            raise InvalidConfiguration(
+                f"{path} has a whole number of thousands of digits: correct it"
+            ) from None
         with refused_in_words(str(path), hint=f"a grid has {', '.join(Grid.model_fields)}"):
             grid = Grid.model_validate_json(text)
         numbers = grid.max_value, grid.central_fraction, grid.eps, grid.delta

@@ -130,7 +130,8 @@ class RealTarget:
         Raises:
             InvalidParameter: If a number is outside its domain, or not exactly one error is given.
         """
-        if not (real("low", low) < real("high", high) and math.isfinite(high - low)):
+        low, high = real("low", low), real("high", high)
+        if not (low < high and math.isfinite(high - low)):
             raise InvalidParameter(
                 f"the range [{low:g}, {high:g}] of real values needs low < high, both finite"
             )

@@ -15,7 +15,7 @@ from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
-from accounting.base.enclosure import Summarized, exactly
+from accounting.base.enclosure import Summarized, counted, exactly
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import AnyPath, as_path, instance
 from accounting.model.change import covers
@@ -136,7 +136,7 @@ class Table(Summarized):
         for column in ("eps", "delta", "max_value", "central_fraction") if self.rows else ():
             values = [getattr(row, column) for row in self.rows]
             ranges.append(f"{column} {exactly(min(values))} to {exactly(max(values))}")
-        return f"{self.path}: {len(self.rows):,} files", ", ".join(ranges) or "empty"
+        return f"{self.path}: {counted(len(self.rows), 'file')}", ", ".join(ranges) or "empty"
 
     @staticmethod
     def open(path: AnyPath | None = None) -> Table:

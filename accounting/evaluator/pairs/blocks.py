@@ -18,6 +18,7 @@ import numpy as np
 
 from accounting.base.arrays import FloatArray, IntArray
 from accounting.base.deadline import check_time
+from accounting.base.enclosure import counted
 from accounting.base.errors import TooLarge
 from accounting.base.progress import Progress, silent
 from accounting.base.threads import in_chunks
@@ -354,7 +355,8 @@ def group_upper(
         for rows in part.blocks():
             check_time()
             progress(
-                f"bounding {done:,} of {len(left):,} pairs on a grid of {work.plan.size:,} points"
+                f"bounding {done:,} of {counted(len(left), 'pair')} on a grid of "
+                f"{work.plan.size:,} points"
             )
             places = left[rows]
             done += len(places)

@@ -156,7 +156,7 @@ def _split(argument: str) -> tuple[str, int]:
 
 def _no_times(argument: str, text: str) -> str:
     return (
-        f"{argument}: {text!r} is not a number of releases; give a whole number from 1 to "
+        f"{argument:.200}: {text!r:.40} is not a number of releases; give a whole number from 1 to "
         f"{MOST_RELEASES:,} after the colon"
     )
 

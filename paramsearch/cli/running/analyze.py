@@ -124,7 +124,7 @@ def _read(analyzer: Analyzer, path: Path, packed: int | None, say: Progress) -> 
     )
     for symbols, ids in found:
         analyzer.add(symbols, ids)
-        say(f"{analyzer.messages:,} messages")
+        say(counted(analyzer.messages, "message"))
     source = "standard input" if str(path) == "-" else str(path)
     try:
         analyzer.require_messages(source, read=read, rejected=rejected)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from accounting.base.enclosure import counted
 from paramsearch.cli import options
 from paramsearch.cli.output import Fact, check_destination, note, progress
 from paramsearch.cli.searching.generated import (
@@ -100,5 +101,5 @@ def _beside(made: GeneratedReal) -> Iterator[Fact]:
         yield (
             "the paper",
             f"{paper.messages:,.5g} messages and {paper.bits:,.5g} bits per user with the noise of "
-            f"its theorem, for values rounded to {paper.max_value:,} steps",
+            f"its theorem, for values rounded to {counted(paper.max_value, 'step')}",
         )

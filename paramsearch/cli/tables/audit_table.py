@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from accounting.base.enclosure import counted
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.progress import Progress
 from accounting.base.strict_json import read_text
@@ -83,7 +84,8 @@ def audit_table(
     else:
         show(_facts(opened, counts, bad, expensive, time.monotonic() - begun))
         if unknown:
-            some = f"{len(unknown)} files are not in the index, such as {unknown[0]}"
+            are = "is" if len(unknown) == 1 else "are"
+            some = f"{counted(len(unknown), 'file')} {are} not in the index, such as {unknown[0]}"
             show([("note", f"{some}; `paramsearch table` makes a new index", "yellow")])
     if counts["violated"] or counts["misstated"]:
         raise typer.Exit(ExitCode.VIOLATED)
@@ -122,13 +124,13 @@ def _facts(
 ) -> Iterator[Fact]:
     total = counts.total()
     style = "bold red" if bad else "bold green"
-    yield "certified", f"{counts['certified']:,} of {total:,} files audited", style
+    yield "certified", f"{counts['certified']:,} of {counted(total, 'file')} audited", style
     for verdict in bad[:_SHOWN]:
         yield verdict.verdict, f"{verdict.name}: {verdict.because}", "red"
-    known = f"the {len(table.rows):,} files in the index"
+    known = f"the {counted(len(table.rows), 'file')} in the index"
     more = f"over {_TOLERANCE:.0%} more than a harder one"
     if expensive:
-        yield "expensive", f"{len(expensive)} problems of {known} cost {more}: {expensive[0]}"
+        yield "expensive", f"{len(expensive):,} of {known} at a cost {more}: {expensive[0]}"
     else:
         yield "monotone", f"no problem of {known} costs {more}"
     yield "time", f"{seconds:.1f} s"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from accounting.base.enclosure import counted
 from accounting.base.errors import InvalidConfiguration, InvalidParameter
 from accounting.base.validation import whole
 from paramsearch.cli import options
@@ -79,10 +80,11 @@ def table(
 
 
 def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
+    have = "has" if summary.cells == 1 else "have"
     yield (
         "table",
-        f"{summary.done:,} of {summary.cells:,} problems have a certified file: {summary.made:,} "
-        f"new, {summary.repaired:,} repaired",
+        f"{summary.done:,} of {counted(summary.cells, 'problem')} {have} a certified file: "
+        f"{summary.made:,} new, {summary.repaired:,} repaired",
         "bold green" if summary.done == summary.cells else "bold",
     )
     for name, reason in sorted(summary.failures.items())[:5]:
@@ -93,8 +95,9 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
         some = ", ".join(summary.violations[:3])
         yield "note", f"costs over 2% more than a harder problem: {some}", "yellow"
     if summary.cut_short:
-        which = f"{summary.cut_short:,} files are certified, but their searches were cut short"
-        yield "note", f"{which}; the same command repeats these", "yellow"
+        files = counted(summary.cut_short, "file")
+        which = f"{files}: certified, but the search was cut short"
+        yield "note", f"{which}; the same command repeats it", "yellow"
     if summary.interrupted:
         yield "note", "interrupted: the same command continues from here", "yellow"
     yield "time", f"{seconds:.1f} s"

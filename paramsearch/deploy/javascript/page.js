@@ -11,7 +11,7 @@ function start(file) {
   const real = typeof low === "number" && typeof high === "number" && file.dimension === 1;
   const inputs = real ? `real numbers from ${low} to ${high}` : `whole numbers from 0 to ${file.maxValue}`;
   at("about").textContent =
-    `For ${problem.n.toLocaleString("en")} people with ${inputs}` +
+    `For ${problem.n.toLocaleString("en")} ${problem.n === 1 ? "person" : "people"} with ${inputs}` +
     (file.dimension > 1 ? `, each in one of ${file.dimension} coordinates` : "") +
     `; the file's content has the SHA-256 ${sha256.slice(0, 16)}…`;
   at("coordinate").hidden = file.dimension === 1;

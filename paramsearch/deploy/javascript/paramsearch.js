@@ -5,7 +5,7 @@
  *   for (const symbol of randomizer.randomize(3)) send(symbol);  // each by itself, to the shuffler
  *
  * Send until acknowledged: who is missing must not depend on the noise.  Only whole numbers lie
- * between bits and messages: noise has the file's law (SPECIFICATION.md).
+ * between bits and messages: noise has the file's law.
  */
 
 /** A file, a value or a platform that cannot be used: nothing may be sent. */

@@ -111,7 +111,7 @@ def test_profiles_cover_every_law_that_the_doubles_stand_for(sign: int) -> None:
 
 
 def test_profiles_hold_where_the_transform_knows_nothing() -> None:
-    """Lemma 7: a mass next to one that is larger by a factor of 1e18, at the end of the window."""
+    """releases.md, Lemma 5: a mass at the end of the window, next to one that is 1e18 larger."""
     pairs = view([(12.0, 0.3)], [{0: 1}])
     size, step, small = 256, 1 / 64, 1e-18
     plan = GridPlan(

@@ -361,5 +361,5 @@ def test_a_table_does_not_take_a_rejected_file_for_a_good_one(
     monkeypatch.setattr(audit_table, "_verdicts", lambda *_: iter([result]))
     with pytest.raises(typer.Exit) as ended:
         audit_table.audit_table(as_json=True)
-    assert ended.value.exit_code == 1
+    assert ended.value.exit_code == 2
     assert json.loads(capsys.readouterr().out)["verdicts"] == {"rejected": 1}

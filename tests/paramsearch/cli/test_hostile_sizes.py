@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 from flint import arb
 from limited import limited, refused
+from places import SHIPPED
+from program import run
 
 from accounting import TooLarge, Undecided, halves
 from accounting.base.balls import floor, precision
@@ -182,7 +185,8 @@ def test_rates_that_nobody_can_send() -> None:
 def test_powers_of_a_p_next_to_one() -> None:
     """With few bits, p^(2^191) is a ball whose end no memory could hold as an integer."""
     file = forged(p=1 - Fraction(1, 1 << 192), rate=Fraction(1, 10**300))
-    assert Randomizer(file)(1)[0] in (0, 1)
+    with pytest.raises(TooLarge, match="is too small: one event may have more than"):
+        Randomizer(file)
     with precision(64), pytest.raises(Undecided):
         floor(arb(2) ** (arb(2) ** 60))
 
@@ -204,3 +208,40 @@ def test_estimates_of_an_eps_next_to_nothing(tmp_path: Path) -> None:
     path = written(tmp_path, eps_central=0.9, atoms=atoms)
     for eps in ("1e-200", "5e-324", "1e-20"):
         assert verdict(path, "--tier", "light", "--eps", eps, "--delta", "1e-120")[0] == 1
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "{file}"),
+        ("profile", "{file}"),
+        ("certify", "{file}", "-o", "{out}"),
+        ("audit", "{configuration}"),
+        ("randomize", "{file}", "--value", "1"),
+        ("randomize", "{good}", "--value", LONG),
+        ("randomize", "{good}", "--value", f"-{LONG}"),
+        ("rescale", "{good}", "--n", LONG, "-o", "{out}"),
+        ("rescale", "{good}", "--n", f"{LONG}e{LONG}", "-o", "{out}"),
+        ("compose", f"{{good}}:{LONG}", "--eps", "1"),
+        ("table", "{grid}", "-o", "{out}"),
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_refused_in_our_words(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Was: an internal error, or the advice to use sys.set_int_max_str_digits."""
+    good = SHIPPED / "1-1-1e-06-0.9.json"
+    places = {name: tmp_path / name for name in ("file", "configuration", "grid", "out")}
+    places["file"].write_text(good.read_text().replace('"n": 1000000', f'"n": {LONG}'))
+    places["configuration"].write_text(json.dumps(SMALL).replace('"n": 100', f'"n": {LONG}'))
+    places["grid"].write_text(f"eps = [1]\ndelta = [1e-6]\nmax_value = [{LONG}]\n")
+    done = run(*(word.format(good=good, **places) for word in command))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert not places["out"].exists()
+    assert "int_max_str_digits" not in done.stderr
+    assert "internal error" not in done.stderr
+    assert len(done.stderr) < 900
+    assert re.search("digits|larger|whole number|number of releases", done.stderr)

@@ -357,7 +357,7 @@ def test_messages_of_another_file(tmp_path: Path) -> None:
         assert "--users if more than n took part; --allow-odd goes on anyway" in done.stderr
     done = run("analyze", SHIPPED, path, "--json")
     assert done.returncode == 2
-    assert "made with another file" in json.loads(done.stdout)["error"]["message"]
+    assert "made with another file" in json.loads(done.stdout)["failure"]["message"]
     done = run("analyze", SHIPPED, path, "--allow-odd")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("warning ")

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from paramsearch.search.families.atom_moves import _active_pairs, _effects, _log_delta
 
 from accounting import Burst, Configuration, Protocol, greedy
 from accounting.model.problem import Problem
 from paramsearch import Request, audit, generate, load
 from paramsearch.parameters.parameter_file import NAMED_LAWS
 from paramsearch.search.families.family_draft import FamilyDraft
+from paramsearch.search.noise.atom_moves import _active_pairs, _effects, _log_delta
 from paramsearch.search.noise.burst_sizes import SIZES, with_best_sizes
 from paramsearch.search.noise.noise_model import NoiseModel
 from paramsearch.search.noise.noise_optimizer import optimize_noise
