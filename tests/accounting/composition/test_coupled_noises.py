@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accounting import ExactCentral, ExactNoise, Mechanism, Question
+from accounting.composition.dropouts import coupling_kernels
 from accounting.composition.dropouts.central_offsets import ThinnedCentral, _Collected
-from accounting.composition.dropouts.coupling_kernels import quantile_couplings
 from accounting.composition.dropouts.thinned_profiles import ThinnedPairs
 from accounting.proof.thinned_proof import ThinnedBounds
 
@@ -45,7 +45,7 @@ def pairs(case: Case, tail: float) -> ThinnedPairs:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("eps", [0.1, 0.9, 2.0])
+@pytest.mark.parametrize("eps", [0.1, 0.9, 3.0])
 @pytest.mark.parametrize("tail", [1e-3, 1e-12])
 def test_every_change_is_bounded_by_its_coupled_noises(case: Case, eps: float, tail: float) -> None:
     found = pairs(case, tail).profiles(eps, 1, gap=1e-5).at(eps)
@@ -141,7 +141,9 @@ def test_couplings_account_for_all_mass() -> None:
     scratch = np.empty((2, central.size + 1))
     for reach, cut in ((1, 1e-9), (40, 0.1), (2, 0.05)):
         chance, missed = np.empty((6, 2 * reach + 1)), np.empty(6)
-        quantile_couplings(central._masses, before, after, cut, scratch, chance, missed)
+        coupling_kernels.quantile_couplings(
+            central._masses, before, after, cut, scratch, chance, missed
+        )
         assert abs(chance.sum(axis=1) + missed - 1).max() <= 1e-12
         for rare in (0.0, 1e-3, 0.05):
             found = _Collected(margin=0.0, rare=rare)
@@ -150,3 +152,16 @@ def test_couplings_account_for_all_mass() -> None:
             cases = found.cases(1.0)
             assert abs(cases.mass.sum() + cases.infinite - mass.sum()) <= 1e-12
             assert cases.mass.min() > rare
+
+
+def test_shifted_profiles_add_up() -> None:
+    """Below its grid a profile is 1, and above it stays what it is."""
+    profiles = np.array([[0.8, 0.5, 0.25], [0.9, 0.5, 0.125]])
+    row, cell, weight = np.array([0, 1, 1]), np.array([0, 2, 6]), np.array([0.5, 0.25, 0.125])
+    out = np.zeros(9)
+    coupling_kernels.add_shifted_profiles(row, cell, weight, profiles, out)
+    for i in range(9):
+        values = [
+            1.0 if i < c else profiles[r, min(i - c, 2)] for r, c in zip(row, cell, strict=True)
+        ]
+        assert out[i] == np.dot(weight, values)
