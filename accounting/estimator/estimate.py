@@ -59,7 +59,7 @@ _STEEP_CELLS, _STEEP_BELOW, _STEEP_ABOVE, _STEEP_ABOVE_OF_SUMS = 9.0, 4.0, 4.5, 
 where several central losses or releases add up."""
 _FEWEST_CELLS = 4.2
 """Smallest number of cells per slack, in units of z = sqrt(2 log(1 / delta))."""
-_STEEP_FROM = 1e-13
+_STEEP_FROM = 1e-11
 """The delta below which the grid is tilted to the saddle point; above, the tilt is 1 / slack."""
 _MOST_SPENT, _MOST_SPENT_FINELY = 0.98, 0.998
 """Largest share of eps that counts as spent by the central noise, and that of a steep grid for one
