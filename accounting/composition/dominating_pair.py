@@ -223,9 +223,7 @@ class DominatingPair:
         begin, mass = self.base, self.mass
         if begin % 2:
             begin, mass = begin - 1, np.concatenate([[0.0], mass])
-        mass = np.concatenate([mass, np.zeros(2 - len(mass) % 2)])
-        if len(mass) % 2:
-            mass = np.concatenate([mass, [0.0]])
+        mass = np.concatenate([mass, np.zeros(len(mass) % 2)])
         even, odd = mass[0::2].copy(), mass[1::2]
         right = odd / (1 + math.exp(-self.step)) * (1 + 64 * UNIT_ROUNDOFF)
         even += (odd - np.minimum(right, odd)) * (1 + 64 * UNIT_ROUNDOFF) + odd * 64 * UNIT_ROUNDOFF
