@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 import test_coupled_noises as coupled
-from planted import mistake
+from planted import Mistake, mistake
 
 from accounting.composition.dropouts import central_offsets, coupling_kernels
 from accounting.composition.dropouts.central_offsets import Cases, ThinnedCentral
