@@ -1,4 +1,4 @@
-"""What one user loses in releases of several mechanisms together, and with other accountants.
+"""The privacy loss of one user in releases of several mechanisms, and beside other accountants.
 
 A loss distribution stands for a number of independent releases of mechanisms that the same people
 take part in, in any order, with any change of one user's input in each, chosen adaptively
@@ -110,7 +110,7 @@ class LossDistribution(Summarized):
     def of(
         mechanism: Mechanism, times: int = 1, *, adjacency: Adjacency = SUBSTITUTION
     ) -> LossDistribution:
-        """That of one mechanism.
+        """Return the loss distribution of one mechanism.
 
         Args:
             mechanism: What is deployed, in exact numbers.
@@ -126,7 +126,7 @@ class LossDistribution(Summarized):
         return LossDistribution((mechanism,), (times,), adjacency)
 
     def compose(self, *others: LossDistribution) -> LossDistribution:
-        """These releases together with others, in any order.
+        """Return the loss of these releases together with others, in any order.
 
         Args:
             others: What the same people take part in as well, with independent noise.
@@ -155,7 +155,7 @@ class LossDistribution(Summarized):
         return replace(self, mechanisms=tuple(mechanisms), times=tuple(times))
 
     def power(self, times: int) -> LossDistribution:
-        """All of these releases, so many times.
+        """Repeat all of these releases.
 
         Args:
             times: How often.
@@ -201,7 +201,7 @@ class LossDistribution(Summarized):
     def profile(
         self, grid: Sequence[float], *, gap: float = GAP, progress: Progress = silent
     ) -> list[tuple[float, Enclosure]]:
-        """Enclosures of delta on a grid of eps.
+        """Bound delta on a grid of eps.
 
         Args:
             grid: Values of eps, in any order.
@@ -256,14 +256,14 @@ class LossDistribution(Summarized):
         return len(self.mechanisms) == 1 and 1 < self.releases <= MOST_STEPS
 
     def _by_induction(self, eps: float) -> float:
-        """An upper bound of delta(eps)."""
+        """Return an upper bound of delta(eps)."""
         ((less, _),) = self._protocols
         return replace(less, releases=self.releases).delta(eps, gap=_STEP_GAP).enclosure.upper
 
     def to_dp_accounting(
         self, value_discretization_interval: float = 1e-4
     ) -> PrivacyLossDistribution:
-        """The same loss for google's dp_accounting, to compose with its mechanisms.
+        """Export the loss to google's dp_accounting, to compose with its mechanisms.
 
         What is proved: the masses of one release of each mechanism, as the doubles they are, have a
         delta of at least the true one at every eps, alone and composed with anything.  What is
@@ -300,7 +300,7 @@ class LossDistribution(Summarized):
         return exported([single._all.on_grid(interval) for single in singles], self.times)
 
     def summary(self) -> tuple[str, str]:
-        """How many releases of what."""
+        """Return the number of releases of each mechanism, and what they are about."""
         counts = " + ".join(f"{times:,}" for times in self.times)
         several = f" of {len(self.mechanisms)} mechanisms" if len(self.mechanisms) > 1 else ""
         plural = "s" * (self.releases > 1)
@@ -348,5 +348,5 @@ class LossDistribution(Summarized):
 
 
 def _part(views: ViewPairs, changes: Sequence[int]) -> ViewPairs:
-    """Only these changes."""
+    """Keep only these changes."""
     return views if len(changes) == views.pair_count else views.subset(np.array(changes))

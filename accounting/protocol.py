@@ -98,7 +98,7 @@ class Protocol:
 
     @property
     def _question(self) -> Question:
-        """Refuses what is outside its domain."""
+        """The question without its eps; refuses what is outside its domain."""
         return Question(
             eps=0.0,
             releases=self.releases,
@@ -130,7 +130,7 @@ class Protocol:
 
     @property
     def changes(self) -> EveryChange:
-        """What one user can change, in the order of ``view_pairs``."""
+        """All changes of one user, in the order of ``view_pairs``."""
         config = self.configuration
         return every_change(
             max_value=config.max_value, dimension=config.dimension, adjacency=self.adjacency
@@ -138,7 +138,7 @@ class Protocol:
 
     @property
     def one_release(self) -> OneRelease:
-        """What one user can change in each of several releases."""
+        """The changes of one user in each of several releases."""
         views = self.view_pairs if self.releases == 1 else replace(self, releases=1).view_pairs
         return OneRelease(views, views, directions(self.changes, self.adjacency))
 
@@ -167,8 +167,8 @@ class Protocol:
         return InputPairs(laws, columns, law, unit, self.configuration.step, self.releases)
 
     def pairs_of(self, pairs: IntArray) -> ViewPairs:
-        """The pairs of views of the changes (j, k) within a coordinate that ``pairs`` lists, an
-        array of shape (n, 2)."""
+        """Return the pairs of views of the changes (j, k) within a coordinate that ``pairs`` lists,
+        an array of shape (n, 2)."""
         return self.input_pairs.chosen(pairs)
 
     @property
@@ -185,7 +185,7 @@ class Protocol:
         absolute: float = 0.0,
         progress: Progress = silent,
     ) -> Delta:
-        """delta(eps) over all changes; the worst one to relative gap ``gap``.
+        """Bound delta(eps) over all changes; the worst one to a relative gap.
 
         Args:
             eps: The eps of the guarantee.
@@ -214,8 +214,8 @@ class Protocol:
     def refined(
         self, known: Delta, *, gap: float, absolute: float = 0.0, progress: Progress = silent
     ) -> Delta:
-        """``delta`` at the same eps with a smaller gap; of many changes, only those that may be the
-        worst are evaluated again."""
+        """Bound delta at the same eps with a smaller gap; of many changes, only those that may be
+        the worst are evaluated again."""
         if self.any_sequence or not self._in_blocks:
             return self.delta(known.eps, gap=gap, absolute=absolute, progress=progress)
         bounds = AllBounds(known.lower, known.upper, known.compared)
@@ -227,8 +227,9 @@ class Protocol:
     def delta_near(
         self, worst: Delta, *, gap: float, absolute: float = 0.0, progress: Progress = silent
     ) -> Delta:
-        """delta at the same eps of the changes that are worst in ``worst``, found for other noise;
-        of few changes, all.  Its lower bound is one for all changes, its upper bound is not."""
+        """Bound delta at the same eps for the changes that are worst in ``worst``, found for
+        other noise; for few changes, all. The lower bound is one for all changes, the upper
+        bound is not."""
         if self.any_sequence or not self._in_blocks:
             return self.delta(worst.eps, gap=gap, absolute=absolute, progress=progress)
         order = np.lexsort((-worst.upper, -worst.lower))[:_NEAR_WORST]
@@ -239,7 +240,7 @@ class Protocol:
     def delta_of(
         self, change: Change, eps: float, *, gap: float = 0.01, absolute: float = 0.0
     ) -> Delta:
-        """delta(eps) of one change within a coordinate, the same in every release.
+        """Bound delta(eps) of one change within a coordinate, the same in every release.
 
         Args:
             change: What the user changes.
@@ -318,7 +319,7 @@ class Protocol:
         absolute: float = 0.0,
         progress: Progress = silent,
     ) -> list[tuple[float, Enclosure]]:
-        """Enclosures of delta on a grid of eps.
+        """Bound delta on a grid of eps.
 
         Args:
             grid: Values of eps, in any order.
@@ -341,7 +342,7 @@ class Protocol:
         return list(zip(points, monotone(found), strict=True))
 
     def epsilon(self, delta: float, *, gap: float = 1e-3, progress: Progress = silent) -> Enclosure:
-        """The smallest eps >= 0 with delta(eps) <= delta.
+        """Find the smallest eps >= 0 with delta(eps) <= delta.
 
         Args:
             delta: The delta of the guarantee.

@@ -1,1 +1,1 @@
-"""What every room may use: arrays, errors, validation, ball arithmetic, threads and deadlines."""
+"""Helpers for every room: arrays, errors, validation, ball arithmetic, threads and deadlines."""

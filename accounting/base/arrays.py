@@ -16,7 +16,7 @@ UNIT_ROUNDOFF = 2.0**-53
 
 
 def multiples(first: int, count: int, step: float) -> FloatArray:
-    """The array first * step, (first + 1) * step, ..., of ``count`` numbers."""
+    """Return the array first * step, (first + 1) * step, ..., of ``count`` numbers."""
     return np.asarray((first + np.arange(count)) * step, np.float64)
 
 
@@ -25,7 +25,7 @@ _SPARSE = 8
 
 
 def distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct keys in ascending order, and for every key the index of its own.
+    """Return the distinct keys in ascending order, and for every key its index among them.
 
     >>> distinct(np.array([5, 3, 5]))
     (array([3, 5]), array([1, 0, 1]))

@@ -37,7 +37,7 @@ _turn = threading.RLock()
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Work with this many bits, excluding other threads; then restore the previous setting."""
+    """Work with this number of bits, excluding other threads; then restore the previous setting."""
     from flint import ctx
 
     with _turn:
@@ -50,7 +50,7 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def _new_lock() -> None:
-    """In a forked process, the thread that held the lock may be missing."""
+    """Make a new lock: in a forked process, the thread that held the old one may be missing."""
     global _turn  # noqa: PLW0603 - a property of the process
     _turn = threading.RLock()
 
@@ -60,7 +60,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def ball(value: Fraction | float) -> arb:
-    """A ball around an exact number, rounded to the working precision."""
+    """Return a ball around an exact number, rounded to the working precision."""
     from flint import arb, fmpq
 
     if isinstance(value, float):
@@ -75,7 +75,7 @@ def log_of_rest(p: Fraction) -> arb:
 
 
 def above(value: arb) -> float:
-    """A double at or above every number of the ball."""
+    """Return a double at or above every number of the ball."""
     top = value.upper()
     number = float(top)
     if math.isnan(number):
@@ -86,12 +86,12 @@ def above(value: arb) -> float:
 
 
 def below(value: arb) -> float:
-    """A double at or below every number of the ball."""
+    """Return a double at or below every number of the ball."""
     return -above(-value)
 
 
 def double(value: arb) -> float:
-    """A double within a relative 2^-51 of every number of the ball, or within 2^-1000 of it.
+    """Return a double within a relative 2^-51 of every number of the ball, or within 2^-1000 of it.
 
     Raises Undecided if the ball is too wide for that.
     """
@@ -104,12 +104,14 @@ def double(value: arb) -> float:
 
 @cache
 def _enormous() -> arb:
-    """Larger numbers are not converted to integers: the exponent would crash the process."""
+    """Tell whether a ball is too large to be converted to an integer: its exponent would crash the
+    process."""
     return ball(2.0) ** (1 << 20)
 
 
 def floor(value: arb) -> int:
-    """An integer at or below every number of the ball, the largest one if the ball is small."""
+    """Return an integer at or below every number of the ball, the largest one if the ball is
+    small."""
     found = value.lower().floor().unique_fmpz() if abs(value) < _enormous() else None
     if found is None:
         raise Undecided("the working precision does not tell a loss from infinity")
@@ -117,5 +119,5 @@ def floor(value: arb) -> int:
 
 
 def ceil(value: arb) -> int:
-    """An integer at or above every number of the ball."""
+    """Return an integer at or above every number of the ball."""
     return -floor(-value)

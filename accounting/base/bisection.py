@@ -1,4 +1,4 @@
-"""Bisection: halve an interval until the point where a condition begins to hold is known."""
+"""Bisection: halve an interval until the point is known where a condition begins to hold."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def bisection(
     halvings: int = 10_000,
 ) -> tuple[Number, Number]:
     """Move ``high`` down where ``holds`` is true and ``low`` up where it is false, until the
-    interval is ``narrow`` or was halved this often.  The given ends are not tested.
+    interval is ``narrow`` or was halved a given number of times. The given ends are not tested.
 
     >>> bisection(lambda x: x * x >= 50.0, 0.0, 64.0, mean=arithmetic_mean, halvings=6)
     (7.0, 8.0)
@@ -39,7 +39,8 @@ def bisection(
 
 
 def first_integer(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The least integer above ``low`` for which a monotone condition holds; it does at ``high``.
+    """Find the least integer above ``low`` for which a monotone condition holds; it does at
+    ``high``.
 
     >>> first_integer(lambda x: x * x >= 50, 0, 64)
     8

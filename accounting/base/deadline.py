@@ -69,12 +69,12 @@ def check_deadline(deadline: float) -> None:
 
 
 def limited() -> bool:
-    """Whether there is a deadline."""
+    """Tell whether there is a deadline."""
     return _deadline.get() < math.inf
 
 
 def seconds_left() -> float:
-    """Seconds until the current deadline, at least 0."""
+    """Return the seconds until the current deadline, at least 0."""
     return max(0.0, _deadline.get() - time.monotonic())
 
 

@@ -17,17 +17,17 @@ _LONGEST_LINE = 300
 
 
 def at_most(value: float) -> str:
-    """The value rounded up to six digits."""
+    """Round the value up to six digits."""
     return _six_digits(value, ROUND_CEILING)
 
 
 def at_least(value: float) -> str:
-    """The value rounded down to six digits."""
+    """Round the value down to six digits."""
     return _six_digits(value, ROUND_FLOOR)
 
 
 def exactly(value: float) -> str:
-    """The shortest text that stands for this double."""
+    """Return the shortest text that stands for this double."""
     return repr(value).removesuffix(".0")
 
 
@@ -59,7 +59,7 @@ def readings(value: float) -> tuple[float, float]:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A count and what is counted, in the singular or the plural.
+    """Return a count and the thing that is counted, in the singular or the plural.
 
     >>> counted(1, "run"), counted(0, "run"), counted(1200, "entry", "entries")
     ('1 run', '0 runs', '1,200 entries')
@@ -89,7 +89,7 @@ class Summarized:
     """
 
     def summary(self) -> tuple[str, str]:
-        """What it is, and its most important numbers."""
+        """Return what the object is, and its most important numbers."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Summarized:
 
 
 def _line(text: str) -> str:
-    """One printable line of bounded length, whatever a file or a path contains."""
+    """Return one printable line of bounded length, whatever a file or a path contains."""
     cut = text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + " …"
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cut)
 
@@ -163,7 +163,7 @@ class Enclosure:
 
 
 def monotone(found: Sequence[Enclosure]) -> list[Enclosure]:
-    """Enclosures of delta at increasing eps, tightened: the truth does not increase with eps."""
+    """Tighten enclosures of delta at increasing eps: the truth does not increase with eps."""
     upper = list(accumulate((e.upper for e in found), min))
     lower = list(accumulate((e.lower for e in reversed(found)), max))[::-1]
     return [Enclosure(low, high) for low, high in zip(lower, upper, strict=True)]

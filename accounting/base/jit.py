@@ -101,8 +101,8 @@ def code_generation() -> str:
 
 
 def _frozen(function: Callable[..., Any]) -> tuple[tuple[str, str], ...]:
-    """The names of other kernels and of constants that a function uses, each with a hash of its
-    file and of what that kernel uses in turn, or with its value."""
+    """Return the names of other kernels and of constants that a function uses, each with a hash of
+    its file and of what that kernel uses in turn, or with its value."""
     found = []
     for name in sorted(set(function.__code__.co_names)):
         value = function.__globals__.get(name)
@@ -122,7 +122,7 @@ def _digest(path: str) -> str:
 
 @cache
 def _temporary() -> Path | None:
-    """The folder that is used instead; prints one warning."""
+    """Make the folder that is used instead; print one warning."""
     folder: Path | None = None
     with suppress(OSError):  # there may be no folder for temporary files either
         folder = _own(Path(tempfile.gettempdir()) / "paramsearch-kernels")
@@ -136,7 +136,7 @@ def _temporary() -> Path | None:
 
 
 def _own(folder: Path) -> Path | None:
-    """A folder that nobody else can write to, since numba runs what it finds there."""
+    """Make a folder that nobody else can write to, since numba runs what it finds there."""
     if not hasattr(os, "getuid"):
         return None
     folder = folder.with_name(f"{folder.name}-{os.getuid()}")

@@ -13,7 +13,8 @@ from typing import Any
 
 
 def exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` for the names that the stub beside ``file`` imports."""
+    """Return ``__getattr__`` and ``__dir__`` for the names that the stub beside ``file``
+    imports."""
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     home = {
         alias.name: node.module

@@ -1,4 +1,4 @@
-"""How long computations report what they are doing."""
+"""Reports of long computations about what they are doing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def when_compiling(report: Progress) -> None:
 
 
 def compiling() -> None:
-    """A kernel is being compiled."""
+    """Report that a kernel is being compiled."""
     report = _on_compilation
     when_compiling(silent)
     report("compiling: only the first run on a machine takes this half a minute more")

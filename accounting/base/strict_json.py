@@ -22,7 +22,7 @@ _MOST_DIGITS = 640
 
 
 def read(path: AnyPath) -> Any:
-    """The value in a file."""
+    """Read the value in a file."""
     return parse(read_text(path), source=str(path))
 
 
@@ -31,7 +31,7 @@ def read_text(path: AnyPath) -> str:
 
 
 def decoded(content: bytes, *, source: str) -> str:
-    """The text of bytes in UTF-8; errors name the source."""
+    """Decode bytes in UTF-8; errors name the source."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -39,7 +39,7 @@ def decoded(content: bytes, *, source: str) -> str:
 
 
 def read_bytes(path: AnyPath, *, most: int = LARGEST_FILE) -> bytes:
-    """The content of a regular file; reading a pipe or a device might never end."""
+    """Read a regular file; reading a pipe or a device might never end."""
     path = as_path(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -59,7 +59,7 @@ def read_bytes(path: AnyPath, *, most: int = LARGEST_FILE) -> bytes:
 
 
 def parse(text: str, *, source: str) -> Any:
-    """The value of a JSON text; errors name the source."""
+    """Parse a JSON text; errors name the source."""
     try:
         return json.loads(
             text,

@@ -1,4 +1,4 @@
-"""How many cores to use, and work in threads: kernels release the interpreter lock."""
+"""The number of cores to use, and work in threads: kernels release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """Number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     given = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -30,8 +30,8 @@ def cores() -> int:
 
 
 def can_fork() -> bool:
-    """Whether processes can be forked: Windows has no such processes, and those of macOS may crash
-    in libraries of the system."""
+    """Tell whether processes can be forked: Windows has no such processes, and on macOS they may
+    crash in libraries of the system."""
     return "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
 
 
@@ -44,7 +44,7 @@ def use_cores(count: int | None) -> None:
 def in_threads(
     task: Callable[[Item], Result], items: Sequence[Item], workers: int | None = None
 ) -> list[Result]:
-    """``task`` of every item, in order, in as many threads as cores.
+    """Return ``task`` of every item, in order, in as many threads as cores.
 
     An error or an interrupt ends the other tasks when they next check the time.
     """

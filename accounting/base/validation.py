@@ -40,7 +40,7 @@ def shown(value: object, longest: int = _LONGEST) -> str:
 
 
 def real(name: str, value: object) -> float:
-    """A finite float; the error names the value otherwise."""
+    """Return a finite float; the error names the value otherwise."""
     if type(value) is float and math.isfinite(value):
         return value
     if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, str):
@@ -69,7 +69,7 @@ def not_negative(name: str, value: object) -> float:
 
 
 def probability(name: str, value: object) -> float:
-    """A number strictly between 0 and 1."""
+    """Return a number strictly between 0 and 1, or refuse the value."""
     number = real(name, value)
     if not 0 < number < 1:
         raise InvalidParameter(f"{name} = {number} must lie strictly between 0 and 1")
@@ -77,7 +77,7 @@ def probability(name: str, value: object) -> float:
 
 
 def gap_width(value: object) -> float:
-    """A relative gap between two bounds, between SMALLEST_GAP and 1."""
+    """Return a relative gap between two bounds, between SMALLEST_GAP and 1, or refuse the value."""
     number = real("gap", value)
     if not SMALLEST_GAP <= number <= 1:
         raise InvalidParameter(f"gap = {number} must lie between {SMALLEST_GAP} and 1")
@@ -85,7 +85,8 @@ def gap_width(value: object) -> float:
 
 
 def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) -> int:
-    """An integer between ``least`` and ``most``; floats that are integers are accepted."""
+    """Return an integer between ``least`` and ``most``, or refuse the value; floats that are
+    integers are accepted."""
     if isinstance(value, bool) or not isinstance(value, (Integral, float)):
         raise InvalidParameter(f"{name} = {shown(value)} is not a whole number")
     if isinstance(value, float) and not value.is_integer():
@@ -100,7 +101,7 @@ def whole(name: str, value: object, *, least: int, most: int = (1 << 53) - 1) ->
 
 
 def share(name: str, value: object) -> float:
-    """A fraction greater than 0 and at most 1."""
+    """Return a fraction greater than 0 and at most 1, or refuse the value."""
     number = real(name, value)
     if not 0 < number <= 1:
         raise InvalidParameter(f"{name} = {number} must be greater than 0 and at most 1")
@@ -108,7 +109,7 @@ def share(name: str, value: object) -> float:
 
 
 def as_path(path: AnyPath) -> Path:
-    """A path that is given as a string or a ``Path``."""
+    """Return the path that is given as a string or a ``Path``."""
     try:
         return Path(path)
     except TypeError:

@@ -1,1 +1,2 @@
-"""Several releases: what any sequence of changes of one user can add up to (releases.md)."""
+"""Several releases: the most that any sequence of changes of one user can add up to
+(releases.md)."""

@@ -43,7 +43,7 @@ class AllReleases:
     def near(
         self, eps: float, *, gap: float, progress: Progress = silent
     ) -> Callable[[float], Enclosure]:
-        """Bounds of delta at any eps, which are close near this one."""
+        """Return bounds of delta at any eps, which are close near this one."""
         found = [compose(parts, eps, gap=gap, progress=progress) for parts in self.directions]
 
         def bounds(at: float) -> Enclosure:
@@ -53,7 +53,7 @@ class AllReleases:
         return bounds
 
     def epsilon(self, delta: float, *, gap: float, progress: Progress) -> Enclosure:
-        """The smallest eps with delta(eps) <= delta."""
+        """Find the smallest eps with delta(eps) <= delta."""
         low, high = 0.0, self._rough_epsilon(delta, progress)
         for _ in range(_ROUNDS):
             trial = high
@@ -65,7 +65,7 @@ class AllReleases:
         return Enclosure(low, high)
 
     def _rough_epsilon(self, delta: float, progress: Progress) -> float:
-        """An upper bound of eps on a coarse grid."""
+        """Find an upper bound of eps on a coarse grid."""
         trial, high = self.typical_eps, math.inf
         while trial <= LARGEST_TRIAL:
             progress(f"trying eps = {trial:.3g}")
@@ -79,8 +79,8 @@ class AllReleases:
         raise _no_eps(delta, trial)
 
     def on_grid(self, interval: float) -> list[DominatingPair]:
-        """For each direction a pair that dominates one release of the only mechanism, close for one
-        and for many of them."""
+        """Return for each direction a pair that dominates one release of the only mechanism, close
+        for one and for many of them."""
         found = []
         for (part,) in self.directions:
             pairs = []

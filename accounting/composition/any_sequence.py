@@ -51,7 +51,8 @@ Times = tuple[int, int]
 
 @dataclass(frozen=True)
 class SequenceBounds:
-    """``lower`` is attained by the ``witness``; no sequence, however adaptive, exceeds ``upper``.
+    """Bounds for sequences of changes: ``lower`` is attained by the ``witness``; no sequence,
+    however adaptive, exceeds ``upper``.
 
     ``settled``: a finer grid would not lower ``upper`` by much.  ``kinds``: changes that stand for
     all others with similar profiles.
@@ -64,15 +65,15 @@ class SequenceBounds:
     kinds: tuple[int, ...] = ()
 
     def renumbered(self, direction: Sequence[int]) -> SequenceBounds:
-        """The same with the change i called ``direction[i]``."""
+        """Return the same bounds with the change i called ``direction[i]``."""
         witness = tuple((direction[q], times) for q, times in self.witness)
         return replace(self, witness=witness, kinds=tuple(direction[q] for q in self.kinds))
 
 
 @dataclass(frozen=True)
 class _Kinds:
-    """Rows of ``value`` such that the profile of every change lies below one of them; the change
-    that founded each."""
+    """Kinds of similar changes: the profile of every change lies below one of the rows of
+    ``value``, and each kind has the change that founded it."""
 
     profiles: Profiles
     value: FloatArray
@@ -92,7 +93,7 @@ class _Kinds:
 
 @dataclass(frozen=True)
 class OneRelease:
-    """What one user can change in one release.
+    """The changes of one user in one release.
 
     ``less`` and ``more`` are all changes with at most and with at least the true noise: upper
     bounds come from ``less``, lower ones from ``more``.  Each of the ``directions`` lists the
@@ -104,7 +105,7 @@ class OneRelease:
     directions: Sequence[Sequence[int]]
 
     def of(self, direction: Sequence[int]) -> tuple[ViewPairs | ThinnedPairs, ViewPairs]:
-        """``less`` and ``more`` for the changes of one direction."""
+        """Return ``less`` and ``more`` for the changes of one direction."""
         if len(direction) == self.more.pair_count:
             return self.less, self.more
         less = self.less.subset(np.array(direction))
@@ -122,7 +123,7 @@ def sequence_bounds(
     claim: float | None = None,
     progress: Progress = silent,
 ) -> SequenceBounds:
-    """Bounds on delta(eps) of any ``releases`` changes of one user, all of one direction.
+    """Bound delta(eps) of any ``releases`` changes of one user, all of one direction.
 
     Once the bounds decide ``claim``, the grid is not refined further.
     """
@@ -151,7 +152,7 @@ def _bounds(
     claim: float | None,
     progress: Progress,
 ) -> SequenceBounds:
-    """``sequence_bounds`` where every change may follow every other."""
+    """Bound delta(eps) where every change may follow every other."""
     if isinstance(less, ViewPairs) and _never_exceeds(less, eps, releases):
         return SequenceBounds(0.0, 0.0, witness=((0, releases),), settled=True, kinds=(0,))
     upper, width, lower, before = 1.0, _COARSEST, 0.0, math.inf
@@ -184,7 +185,7 @@ def _bounds(
 
 
 def rough_uppers(changes: OneRelease, eps: float, releases: int) -> FloatArray:
-    """An upper bound for every direction, from the coarsest grid alone, for a search."""
+    """Return an upper bound for every direction, from the coarsest grid alone, for a search."""
     return np.array(
         [
             _upper(_rough_kinds(changes, direction, eps, releases), eps, releases, _COARSEST)
@@ -194,7 +195,7 @@ def rough_uppers(changes: OneRelease, eps: float, releases: int) -> FloatArray:
 
 
 def kinds_of_changes(changes: OneRelease, eps: float, releases: int) -> tuple[int, ...]:
-    """Changes that stand for all others with similar profiles; an estimate, for a search."""
+    """List changes that stand for all others with similar profiles; an estimate, for a search."""
     return tuple(
         direction[kind]
         for direction in changes.directions
@@ -221,7 +222,7 @@ def _profiles(less: ViewPairs | ThinnedPairs, eps: float, releases: int, *, gap:
 
 
 def _kinds(profiles: Profiles, eps: float) -> _Kinds:
-    """Changes with similar profiles are one kind; the largest ones found the kinds."""
+    """Group changes with similar profiles; the largest ones found the kinds."""
     # losses above eps weigh the same, however large
     below = multiples(profiles.base, profiles.size, profiles.step) - eps
     weight = np.exp(profiles.tilt * np.minimum(below, 0.0))
@@ -295,15 +296,15 @@ def _step(pairs: list[DominatingPair], later: DominatingPair, tilt: float) -> Do
 
 
 def _witness(kinds: _Kinds, eps: float, releases: int) -> tuple[Times, ...]:
-    """A fixed sequence with a large delta, by heuristics: any sequence is sound."""
+    """Find a fixed sequence with a large delta, by heuristics: any sequence is sound."""
     search = _few if releases <= _FEW else _many
     times = search(kinds, eps, releases)
     return tuple((kinds.founder[kind], count) for kind, count in times.items())
 
 
 def _few(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
-    """How often each kind occurs: every release takes the change that is worst together with the
-    earlier ones and the bound of the later ones; then single changes are exchanged."""
+    """Choose how often each kind occurs: every release takes the change that is worst together with
+    the earlier ones and the bound of the later ones; then single changes are exchanged."""
     induction = _Induction(kinds, eps, releases, _COARSEST)
     pairs, tilt = induction.pairs, induction.tilt
     mixed: list[int] = []
@@ -320,7 +321,7 @@ def _few(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
 
 
 def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
-    """How often each kind occurs: one in all releases, or two in half of them each."""
+    """Choose how often each kind occurs: one in all releases, or two in half of them each."""
     pairs, tilt = kinds.pairs(), kinds.envelope.saddle(eps, releases)
 
     def powered(kind: int, times: int) -> DominatingPair:
@@ -339,7 +340,7 @@ def _many(kinds: _Kinds, eps: float, releases: int) -> dict[int, int]:
 
 
 def _ascent(induction: _Induction, mixed: list[int], eps: float) -> list[int]:
-    """Exchange one change after another for the one that is worst together with the others."""
+    """Exchange one change after another for the change that is worst together with the others."""
     pairs, best, position, unchanged = induction.pairs, 0.0, 0, 0
     while unchanged < len(mixed):
         others = [pairs[kind] for i, kind in enumerate(mixed) if i != position]
@@ -370,7 +371,7 @@ def _lower(
 
 
 def sequence(view_pairs: ViewPairs, witness: tuple[Times, ...]) -> ViewPairs:
-    """The one pair of views of a fixed sequence of changes."""
+    """Return the one pair of views of a fixed sequence of changes."""
     common = math.gcd(*(times for _, times in witness))
     changes = [q for q, times in witness for _ in range(times // common)]
     _, factor = view_pairs.factors_of(np.array(changes))

@@ -52,7 +52,8 @@ ones see outcomes that never happen."""
 
 @dataclass(frozen=True)
 class Profiles:
-    """``rows(pairs)``: upper bounds of delta of these changes at eps = (base + i) * step, i < size.
+    """Profiles of changes: ``rows(pairs)`` are upper bounds of delta of these changes at eps =
+    (base + i) * step, i < size.
 
     ``tilt`` is that of the evaluation; ``order`` lists the changes, the largest ones first.
     """
@@ -65,7 +66,7 @@ class Profiles:
     rows: Callable[[IntArray], FloatArray]
 
     def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """All changes with their rows, the largest ones first."""
+        """Yield all changes with their rows, the largest ones first."""
         for begin in range(0, len(self.order), _BLOCK):
             check_time()
             chosen = self.order[begin : begin + _BLOCK]
@@ -81,7 +82,7 @@ def change_profiles(
     delta: float = math.inf,
     dyadic: bool = False,
 ) -> Profiles:
-    """Profiles of one release, for a question about ``releases`` releases at ``eps``.
+    """Bound the profiles of one release, for a question about ``releases`` releases at ``eps``.
 
     The grid should add no more than a share of about ``gap`` to the answer, or of ``delta`` if that
     is smaller: the answer where these releases are some of many.  A ``dyadic`` step is a power of
@@ -121,7 +122,7 @@ def _plan(
     widening: float,
     dyadic: bool,
 ) -> GridPlan:
-    """A grid for the loss of one release, with the tilt and the precision of all ``releases``.
+    """Plan a grid for the loss of one release, with the tilt and the precision of all ``releases``.
 
     Rules of thumb, as in grid_plan.py: the bounds hold whatever they say.
     """
@@ -179,7 +180,7 @@ def _plan(
 
 
 def _grid_size(cells: float, view_pairs: ViewPairs) -> int:
-    """The power of two that holds this many cells, if there is memory for it."""
+    """Return the power of two that holds this number of cells, if there is memory for it."""
     most = MEMORY_LIMIT // (16 * (view_pairs.factor_count + 64))
     if not cells <= most / 2:
         raise TooLarge(
@@ -196,7 +197,7 @@ def _lift(terms: PairTerms) -> float:
 
 
 class _InverseTransform:
-    """From the spectra of the factors to the profiles of the changes."""
+    """The way from the spectra of the factors to the profiles of the changes."""
 
     def __init__(self, spectra: Spectra, terms: PairTerms) -> None:
         self.spectra, self.terms, self.plan = spectra, terms, terms.plan

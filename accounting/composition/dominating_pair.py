@@ -1,4 +1,4 @@
-"""A pair of laws on a grid of losses whose profile is an upper bound.
+"""Pairs of laws on a grid of losses whose profiles are upper bounds.
 
 The first law is stored: the double ``mass[i]`` at the loss (base + i) * step and ``infinite`` at
 +infinity; the second law has e^{-loss} times that mass.  The doubles are exact by definition: code
@@ -36,7 +36,8 @@ def products_of_rows(
     pairs: IntArray,
     scratch: FloatArray,
 ) -> FloatArray:
-    """Inverse transforms of the products of the spectra factor[start[q]:start[q + 1]], q in pairs.
+    """Return the inverse transforms of the products of the spectra factor[start[q]:start[q + 1]], q
+    in pairs.
 
     ``scratch`` has the shape of the result (releases.md, Lemmas 4 and 5).
     """
@@ -65,7 +66,8 @@ class TiltedSums:
 
     @staticmethod
     def of(first: FloatArray, second: FloatArray, step: float, tilt: float) -> TiltedSums | None:
-        """By a transform of the masses times e^{tilt * loss}; None if a row has no mass."""
+        """Convolve by a transform of the masses times e^{tilt * loss}; None if a row has no
+        mass."""
         from accounting.evaluator.kernels import rfft_rows
         from accounting.evaluator.spectra import twiddles
 
@@ -117,7 +119,8 @@ class DominatingPair:
 
     @staticmethod
     def from_profile(value: FloatArray, *, base: int, step: float) -> DominatingPair:
-        """The pair of the convex hull of upper bounds of a profile at consecutive grid points.
+        """Return the pair of the convex hull of upper bounds of a profile at consecutive grid
+        points.
 
         ``value[i]`` bounds delta at eps = (base + i) * step; Lemma 2 of releases.md.
         """
@@ -138,7 +141,7 @@ class DominatingPair:
         return _sum_above(self.mass)
 
     def delta(self, eps: float) -> float:
-        """The profile at ``eps``, rounded up."""
+        """Return the profile at ``eps``, rounded up."""
         inexact = (2 * np.abs(self.losses) + abs(eps) + 8) * 8 * UNIT_ROUNDOFF
         gain = -np.expm1(np.minimum(eps - self.losses - inexact, 0.0)) + inexact
         above = self.losses > eps - inexact
@@ -167,11 +170,11 @@ class DominatingPair:
         return np.asarray(np.minimum(out[:count], 1.0))
 
     def saddle(self, eps: float, times: int) -> float:
-        """The tilt under which the mean of the sum of ``times`` losses is about ``eps``."""
+        """Find the tilt under which the mean of the sum of ``times`` losses is about ``eps``."""
         return common_saddle([(self, times)], eps)
 
     def mean_loss(self, tilt: float) -> float:
-        """The mean of the finite losses under the tilt; 0 if there are none."""
+        """Return the mean of the finite losses under the tilt; 0 if there are none."""
         tilted = self._log_mass + tilt * self.losses
         peak = float(tilted.max(initial=-math.inf))
         if peak == -math.inf:
@@ -205,7 +208,8 @@ class DominatingPair:
         return found.normalized()
 
     def normalized(self) -> DominatingPair:
-        """The pair of the convex hull of this profile and of delta <= 1, of total mass one."""
+        """Return the pair of the convex hull of this profile and of delta <= 1, of total mass
+        one."""
         value = self.profile(self.base, len(self.mass))
         return DominatingPair.from_profile(value, base=self.base, step=self.step)
 
@@ -215,11 +219,12 @@ class DominatingPair:
         return min((self.infinite * other.finite + other.infinite * whole) * _UP, 2.0)
 
     def _without_finite(self, other: DominatingPair) -> DominatingPair:
-        """The product where one of both has no finite loss."""
+        """Return the product where one of both has no finite loss."""
         return DominatingPair(self.step, self.base + other.base, np.zeros(1), self._infinite(other))
 
     def coarser(self) -> DominatingPair:
-        """On a grid of twice the step: every second loss is split between its neighbors."""
+        """Return the pair on a grid of twice the step: every second loss is split between its
+        neighbors."""
         begin, mass = self.base, self.mass
         if begin % 2:
             begin, mass = begin - 1, np.concatenate([[0.0], mass])
@@ -232,7 +237,7 @@ class DominatingPair:
         return DominatingPair(2 * self.step, begin // 2, even * (1 + 1e-15), self.infinite)
 
     def power(self, times: int, *, eps: float, tolerance: float) -> DominatingPair:
-        """The product of ``times`` copies, by squaring, for its delta at about ``eps``.
+        """Return the product of ``times`` copies, by squaring, for its delta at about ``eps``.
 
         ``tolerance`` is about the relative error in delta that coarser grids and shorter tails may
         add; they never subtract.
@@ -243,7 +248,8 @@ class DominatingPair:
         return self.powered(times, tilt=tilt, tolerance=tolerance, spare=spare)
 
     def powered(self, times: int, *, tilt: float, tolerance: float, spare: float) -> DominatingPair:
-        """``power`` under a given tilt; a mass of about ``spare`` may become infinite."""
+        """Return the product of ``times`` copies under a given tilt; a mass of about ``spare`` may
+        become infinite."""
         if times < 1:
             raise InvalidParameter(f"times = {times} must be at least 1")
         sharp = max(tilt, 1.0, 1 / self._deviation(times))
@@ -263,14 +269,15 @@ class DominatingPair:
                 factor = factor.coarser()
 
     def _deviation(self, times: int) -> float:
-        """The standard deviation of the sum of ``times`` finite losses, at least one step."""
+        """Return the standard deviation of the sum of ``times`` finite losses, at least one
+        step."""
         total = max(float(self.mass.sum()), 1e-300)
         mean = float(self.mass @ self.losses) / total
         variance = float(self.mass @ (self.losses - mean) ** 2) / total
         return max(math.sqrt(variance * times), self.step)
 
     def log_moment(self, tilt: float) -> float:
-        """The logarithm of the mass tilted by e^{tilt * loss}; an estimate."""
+        """Estimate the logarithm of the mass tilted by e^{tilt * loss}."""
         tilted = self._log_mass + tilt * self.losses
         peak = float(tilted.max())
         if peak == -math.inf:
@@ -293,7 +300,8 @@ class DominatingPair:
         return DominatingPair(self.step, self.base + first, mass, (self.infinite + above) * _UP)
 
     def matched(self, other: DominatingPair) -> DominatingPair:
-        """On the grid of ``other`` if that is coarser; steps differ by powers of two."""
+        """Return the pair on the grid of ``other`` if that is coarser; steps differ by powers of
+        two."""
         pair = self
         while pair.step < other.step:
             pair = pair.coarser()
@@ -316,7 +324,7 @@ def refuse_lift(lift: float, step: float) -> None:
 
 
 def common_saddle(pairs: Sequence[tuple[DominatingPair, int]], eps: float) -> float:
-    """The tilt under which the mean of the sum of all losses is about ``eps``.
+    """Find the tilt under which the mean of the sum of all losses is about ``eps``.
 
     Each pair comes with the number of independent losses that it stands for.
     """
@@ -341,5 +349,5 @@ def common_saddle(pairs: Sequence[tuple[DominatingPair, int]], eps: float) -> fl
 
 
 def log_chernoff(pairs: Sequence[tuple[DominatingPair, int]], tilt: float, eps: float) -> float:
-    """The logarithm of the Chernoff bound of delta at ``eps``; an estimate."""
+    """Estimate the logarithm of the Chernoff bound of delta at ``eps``."""
     return sum(times * pair.log_moment(tilt) for pair, times in pairs) - tilt * eps

@@ -1,4 +1,4 @@
-"""The smallest eps for a delta, where bounds of delta do not come as close as one likes."""
+"""A search for the smallest eps of a delta whose bounds do not come as close as one likes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def eps_around(
     low: float,
     high: float | None,
 ) -> Enclosure:
-    """The eps of any sequence, where the bounds at ``between`` contain delta.
+    """Enclose eps for any sequence, where the bounds at ``between`` contain delta.
 
     Search upwards from ``between`` for where the upper bound falls to delta, and downwards for
     where the lower bound exceeds it; ``low`` and ``high`` are known ends.
@@ -48,7 +48,8 @@ def eps_around(
 
 
 def first_eps(holds: Callable[[float], bool], near: float) -> float:
-    """Where a condition that holds from some eps on begins to hold, from above; or infinity."""
+    """Find from above where a condition that holds from some eps on begins to hold; infinity if
+    nowhere."""
     if holds(0.0):
         return 0.0
     low, high = 0.0, max(near, 0.01)
@@ -60,7 +61,7 @@ def first_eps(holds: Callable[[float], bool], near: float) -> float:
 
 
 def last_eps(holds: Callable[[float], bool], near: float) -> float:
-    """Where a condition that holds up to some eps ceases to hold, from below."""
+    """Find from below where a condition that holds up to some eps ceases to hold."""
     if not holds(0.0):
         return 0.0
     low, high = 0.0, max(near, 0.01)

@@ -20,7 +20,7 @@ _WIDEST = 0.1
 
 
 def checked_interval(value: float) -> float:
-    """The step of a grid of losses for dp_accounting, if that is installed."""
+    """Return the step of a grid of losses for dp_accounting, if that is installed."""
     interval = positive("value_discretization_interval", value)
     if interval > _WIDEST:
         raise InvalidParameter(
@@ -39,7 +39,7 @@ def checked_interval(value: float) -> float:
 def exported(
     mechanisms: Sequence[Sequence[DominatingPair]], times: Sequence[int]
 ) -> PrivacyLossDistribution:
-    """All mechanisms together, each as many times as it says, composed by dp_accounting.
+    """Compose all mechanisms, each as often as it says, by dp_accounting.
 
     Each has one pair for all changes, or one for data that is removed and one for data that is
     added.

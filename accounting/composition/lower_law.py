@@ -1,4 +1,4 @@
-"""The law of a loss from below: masses that are at most the true ones, at losses that are too low.
+"""Laws of a loss from below: masses that are at most the true ones, at losses that are too low.
 
 The mass of an outcome is moved down to a grid point, and what is small is left out.  Each lowers
 delta, alone and in every composition (releases.md, Lemma 6), so a composition of such laws gives a
@@ -33,7 +33,7 @@ _LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Focus:
-    """What a law is computed for; any numbers are sound.
+    """The question that a law is computed for; any numbers are sound.
 
     ``tilt``: errors are small relative to the mass tilted by e^{tilt * loss}, and so are the lowest
     losses, which are left out.  ``spare``: plain mass of the highest losses, which are lowered.
@@ -45,7 +45,8 @@ class Focus:
 
 @dataclass(frozen=True)
 class LowerLaw:
-    """At least ``mass[i]`` at the loss (base + i) * step or above, and ``infinite`` at +infinity.
+    """A law from below: at least ``mass[i]`` at the loss (base + i) * step or above, and
+    ``infinite`` at +infinity.
 
     The doubles are exact by definition, as those of ``DominatingPair``.
     """
@@ -64,7 +65,7 @@ class LowerLaw:
         focus: Focus,
         within: tuple[float, float],
     ) -> LowerLaw:
-        """Of the loss of one change, on a grid whose step is a power of two.
+        """Compute the law of the loss of one change, on a grid whose step is a power of two.
 
         Losses of a factor that are not ``within`` are lowered to its end or left out.
         """
@@ -89,14 +90,14 @@ class LowerLaw:
         return _sum_below(self.mass)
 
     def delta(self, eps: float) -> float:
-        """The profile at ``eps``, rounded down."""
+        """Return the profile at ``eps``, rounded down."""
         inexact = (2 * np.abs(self.losses) + abs(eps) + 8) * 8 * UNIT_ROUNDOFF
         gain = -np.expm1(np.minimum(eps - self.losses + inexact, 0.0)) - inexact
         found = float(self.mass @ np.maximum(gain, 0.0)) + self.infinite
         return _trusted(found * (1 - (2 * len(self.mass) + 16) * UNIT_ROUNDOFF))
 
     def composed(self, other: LowerLaw, focus: Focus) -> LowerLaw:
-        """The law of the sum of both losses; on the coarser grid of both."""
+        """Return the law of the sum of both losses, on the coarser grid of both."""
         first, second = self, other
         while first.step < second.step or _too_long(first, second):
             first = first.coarser()
@@ -115,7 +116,7 @@ class LowerLaw:
         return LowerLaw(first.step, base, mass, infinite).shortened(focus)
 
     def power(self, times: int, *, focus: Focus, tolerance: float) -> LowerLaw:
-        """The law of the sum of ``times`` losses, by squaring.
+        """Return the law of the sum of ``times`` losses, by squaring.
 
         Coarser grids may lower delta by a share of about ``tolerance``.
         """
@@ -136,7 +137,8 @@ class LowerLaw:
                 factor = factor.coarser()
 
     def coarser(self) -> LowerLaw:
-        """On a grid of twice the step: every second loss moves down to its neighbor."""
+        """Return the law on a grid of twice the step: every second loss moves down to its
+        neighbor."""
         begin, mass = self.base, self.mass
         if begin % 2:
             begin, mass = begin - 1, np.concatenate([[0.0], mass])
@@ -146,8 +148,8 @@ class LowerLaw:
         return LowerLaw(2 * self.step, begin // 2, both, self.infinite)
 
     def shortened(self, focus: Focus) -> LowerLaw:
-        """Without the lowest losses, a negligible share of the tilted mass, and with the highest
-        ones, a mass of about ``focus.spare``, lowered to where they begin."""
+        """Leave out the lowest losses, a negligible share of the tilted mass, and lower the highest
+        ones, a mass of about ``focus.spare``, to where they begin."""
         held = np.flatnonzero(self.mass)
         if not len(held):
             return replace(self, mass=np.zeros(1))
@@ -214,7 +216,7 @@ def _factors(one: ViewPairs) -> Iterator[list[_Outcomes]]:
 
 
 def _shifted(table: NoiseTable, shift: int) -> _Outcomes:
-    """The loss log f(z) - log f(z + shift) of every outcome z in the table."""
+    """Return the loss log f(z) - log f(z + shift) of every outcome z in the table."""
     lowered = 1 - table.relative_error - 1e-14
     kept = len(table.mass) - max(shift, 0)
     first = max(-shift, 0)  # before it nothing is possible in the other world
@@ -227,7 +229,7 @@ def _shifted(table: NoiseTable, shift: int) -> _Outcomes:
 
 
 def _on_grid(cases: list[_Outcomes], step: float, low: float, high: float) -> LowerLaw:
-    """All outcomes, moved down to grid points; dividing by a power of two is exact."""
+    """Move all outcomes down to grid points; dividing by a power of two is exact."""
     if math.frexp(step)[0] != 0.5:
         raise InvalidParameter(
             f"step = {step!r} is not a power of two, by which a loss is divided without rounding"

@@ -23,7 +23,8 @@ _UP = 1 + 1e-11
 
 
 def on_grid(pairs: Sequence[DominatingPair], interval: float) -> DominatingPair:
-    """One pair whose losses are multiples of ``interval``, below none of the pairs' common bounds.
+    """Return one pair whose losses are multiples of ``interval``, and whose profile lies above the
+    least of the pairs' profiles.
 
     Every one of ``pairs`` dominates the same mechanism, so the least of their profiles bounds it.
     """
@@ -44,7 +45,7 @@ def on_grid(pairs: Sequence[DominatingPair], interval: float) -> DominatingPair:
 
 
 def _values(pair: DominatingPair, points: FloatArray) -> FloatArray:
-    """Upper bounds of the pair's profile at these values of eps."""
+    """Return upper bounds of the pair's profile at these values of eps."""
     own = pair.profile(pair.base, len(pair.mass) + 1)
     place = np.clip(np.floor(points / pair.step).astype(np.int64) - pair.base, 0, len(own) - 2)
     offset = np.clip(points - (pair.base + place) * pair.step, 0.0, pair.step)

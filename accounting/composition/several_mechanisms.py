@@ -72,7 +72,7 @@ class Releases:
                 gap = min(_WIDER * gap, _ROUGH)
 
     def dominating(self, profiles: Profiles) -> DominatingPair:
-        """A pair that dominates every change in one release."""
+        """Return a pair that dominates every change in one release."""
         value = np.zeros(profiles.size)
         for _, rows in profiles.blocks():
             np.maximum(value, rows.max(axis=0), out=value)
@@ -92,8 +92,8 @@ class Composed:
 
 @dataclass(frozen=True)
 class _Balance:
-    """How the releases share eps when together they just reach it: the common tilt, the sum of the
-    losses of each mechanism under it, and about the delta of all."""
+    """The share of eps that each mechanism takes when all releases together just reach it: the
+    common tilt, the sum of the losses of each mechanism under it, and roughly the delta of all."""
 
     tilt: float
     shares: tuple[float, ...]
@@ -115,7 +115,7 @@ class _Balance:
 
 
 def rough_pair(parts: Sequence[Releases], eps: float) -> DominatingPair:
-    """A pair that dominates all releases together, less closely and in less time."""
+    """Return a pair that dominates all releases together, less closely and in less time."""
     _, pairs, balance = _balanced(parts, eps)
     return _product(pairs, balance, _ROUGH)
 
@@ -123,7 +123,8 @@ def rough_pair(parts: Sequence[Releases], eps: float) -> DominatingPair:
 def compose(
     parts: Sequence[Releases], eps: float, *, gap: float, progress: Progress = silent
 ) -> Composed:
-    """Bounds that are close near ``eps``; the grid of the upper one should add about ``gap``."""
+    """Return bounds that are close near ``eps``; the grid of the upper bound should add about
+    ``gap``."""
     total = sum(part.times for part in parts)
     progress(f"{total:,} releases, choosing the grid")
     profiles, rough, balance = _balanced(parts, eps)
@@ -146,7 +147,7 @@ def compose(
 def _balanced(
     parts: Sequence[Releases], eps: float
 ) -> tuple[list[Profiles], list[tuple[DominatingPair, int]], _Balance]:
-    """Rough profiles and pairs of the mechanisms, for the share of eps that each takes."""
+    """Return rough profiles and pairs of the mechanisms, for the share of eps that each takes."""
     total = sum(part.times for part in parts)
     shares = tuple(eps * part.times / total for part in parts)
     delta = math.inf
@@ -171,7 +172,7 @@ def _balanced(
 def _product(
     pairs: Sequence[tuple[DominatingPair, int]], balance: _Balance, gap: float
 ) -> DominatingPair:
-    """All losses together, for delta at the eps of the balance."""
+    """Compose all losses, for delta at the eps of the balance."""
     spare = 1e-3 * gap * balance.delta
 
     def power(pair: DominatingPair, times: int) -> DominatingPair:
@@ -273,14 +274,14 @@ class _Witness:
 
 
 def _groups(times: int) -> list[int]:
-    """The numbers of releases that make the same change."""
+    """Return the numbers of releases that make the same change."""
     if times <= _SINGLE:
         return [1] * times
     return [times // _GROUPS + (i < times % _GROUPS) for i in range(_GROUPS)]
 
 
 def _points(profiles: Profiles) -> FloatArray:
-    """The values of eps of the rows."""
+    """Return the values of eps of the rows."""
     return multiples(profiles.base, profiles.size, profiles.step)
 
 
@@ -291,7 +292,7 @@ def _attained(
     eps: float,
     balance: _Balance,
 ) -> LowerLaw:
-    """A lower bound of the law of the sum of the losses of these changes."""
+    """Return a lower bound of the law of the sum of the losses of these changes."""
     factors = sum(
         count * int(np.diff(parts[part].more.start)[change]) for part, change, count in witness
     )

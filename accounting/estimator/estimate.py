@@ -113,14 +113,14 @@ class Estimator:
             raise TooLarge(f"eps = {eps:g} leaves nothing to the atoms")
 
     def with_sizes(self, m: IntArray) -> Estimator:
-        """The same for bursts with other m."""
+        """Return the same estimator for bursts with other m."""
         other = copy(self)
         other.m = m
         return other
 
     def _central_loss(self, m: IntArray, pair: IntArray) -> FloatArray:
-        """About the largest loss of the central noise that matters, per pair; ``m[i]`` is that of a
-        central factor of ``pair[i]``."""
+        """Estimate the largest loss of the central noise that matters, per pair; ``m[i]`` belongs
+        to a central factor of ``pair[i]``."""
         loss = self.central.step * m
         most, mean, square = (
             np.bincount(pair, self.view_pairs.releases * value, self.view_pairs.pair_count)

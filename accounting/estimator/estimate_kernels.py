@@ -265,8 +265,8 @@ def mixed_outliers(
     eps: float,
     out: FloatArray,
 ) -> None:
-    """What the outliers of W add to the divergence of central factor i: out[i, k] is the value and
-    its two derivatives where k other such factors have their largest loss."""
+    """Compute what the outliers of W add to the divergence of central factor i: out[i, k] is the
+    value and its two derivatives where k other such factors have their largest loss."""
     q = math.exp(-step)
     for i in range(mix.shape[0]):
         m, b = mix[i]

@@ -193,7 +193,7 @@ class CoarseLosses:
         return out
 
     def _extent(self, tables: NoiseTables, eps: float) -> tuple[float, float, float]:
-        """About the standard deviation of the loss of the widest pair, without central offsets,
+        """Estimate the standard deviation of the loss of the widest pair, without central offsets,
         and the smallest and the largest finite loss of a factor."""
         view_pairs, n_plain = self.view_pairs, len(self.view_pairs.plain)
         found = self._sample(tables, eps, 1.0, 0, np.empty((self.row_count, 0)))

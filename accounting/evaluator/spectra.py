@@ -86,14 +86,15 @@ class RowSpectra:
 
 
 def plain_spectra(tilted: TiltedLosses, plain: IntArray) -> RowSpectra:
-    """Of plain factors, normalized to total mass one, or zero where a factor has no row."""
+    """Compute the spectra of plain factors, normalized to total mass one, or zero where a factor
+    has no row."""
     rows = tilted.rows[plain]
     has_row = tilted.factors.log_moment[plain, 0] > -math.inf
     return RowSpectra.of(rows, np.where(has_row, 1 / np.maximum(rows.sum(axis=1), 1e-290), 0.0))
 
 
 def shift_spectra(tilted: TiltedLosses) -> RowSpectra:
-    """Of the shifts of W, in their common unit."""
+    """Compute the spectra of the shifts of W, in their common unit."""
     return RowSpectra.of(tilted.central_rows, np.ones(len(tilted.central_rows)))
 
 

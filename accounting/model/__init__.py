@@ -1,1 +1,1 @@
-"""What the protocol is: atom families, noise laws, configurations and exact mechanisms."""
+"""The protocol: atom families, noise laws, configurations and exact mechanisms."""

@@ -1,4 +1,4 @@
-"""What one user can change: the specification that every proof is about.
+"""Changes that one user can make: the specification that every proof is about.
 
 Under *substitution* one user's input becomes another one.  For vectors with at most one non-zero
 coordinate the value may also move, that is, leave one coordinate and appear in another.  Under
@@ -25,7 +25,7 @@ ZERO_OUT: Final = "zero-out"
 
 
 def check_adjacency(value: object) -> None:
-    """Refuse what is no adjacency.
+    """Raise unless the value is a known adjacency.
 
     Raises:
         InvalidParameter: If it is none.
@@ -34,7 +34,7 @@ def check_adjacency(value: object) -> None:
 
 
 def covers(proved: Adjacency, asked: Adjacency) -> bool:
-    """Whether a guarantee for the one adjacency is one for the other.
+    """Tell whether a guarantee for the first adjacency is one for the second.
 
     >>> covers("substitution", "zero-out"), covers("zero-out", "substitution")
     (True, False)
@@ -43,18 +43,19 @@ def covers(proved: Adjacency, asked: Adjacency) -> bool:
 
 
 def touched_coordinates(dimension: int, adjacency: Adjacency) -> int:
-    """The most coordinates that the change of one input touches: two if the value may move."""
+    """Return the largest number of coordinates that the change of one input touches: two if the
+    value may move."""
     return min(dimension, 2) if adjacency == SUBSTITUTION else 1
 
 
 def dimension_of(value: int) -> int:
-    """A checked dimension: 1 for numbers, more for vectors."""
+    """Return a checked dimension: 1 for numbers, more for vectors."""
     return whole("dimension", value, least=1, most=LARGEST_DIMENSION)
 
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """One user's input ``before`` becomes ``after``.
+    """A change of one user's input from ``before`` to ``after``.
 
     Args:
         before: The input, or the value of the coordinate that becomes 0.
@@ -74,7 +75,8 @@ class Change:
 
     @staticmethod
     def of(listed: Sequence[int]) -> Change:
-        """The change that parameter files list as [j, k], or as [j, 0, 0, k] if the value moves.
+        """Return the change that parameter files list as [j, k], or as [j, 0, 0, k] if the value
+        moves.
 
         Args:
             listed: Two or four integers.
@@ -108,7 +110,7 @@ class Change:
         return tuple(value for coordinate in self.coordinates for value in coordinate)
 
     def check_within_a_coordinate(self, max_value: int, adjacency: Adjacency) -> None:
-        """Refuse what is no change within one coordinate of inputs 0..max_value.
+        """Raise unless this is a change within one coordinate of inputs 0..max_value.
 
         Raises:
             InvalidParameter: If it is none.
@@ -133,7 +135,7 @@ class Change:
             )
 
     def possible(self, *, max_value: int, dimension: int, adjacency: Adjacency) -> bool:
-        """Whether some user can make this change."""
+        """Tell whether some user can make this change."""
         if not (0 <= self.before <= max_value and 0 <= self.after <= max_value):
             return False
         if adjacency == ZERO_OUT and (self.moved or (self.before and self.after)):
@@ -166,7 +168,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class EveryChange(Sequence[Change]):
-    """All changes of one input, made when they are asked for.
+    """The list of all changes of one input, which are made when they are asked for.
 
     Under substitution first those within a coordinate, row by row, then the moves; under zero-out
     first 1..max_value becoming 0, then 0 becoming 1..max_value.
@@ -206,7 +208,7 @@ class EveryChange(Sequence[Change]):
         return Change(before + 1, after + 1, moved=True)
 
     def index(self, value: Change, start: int = 0, stop: int | None = None) -> int:
-        """Where a change is listed, without going through all of them."""
+        """Return the place of a change in the list, without going through all of them."""
         top = self.max_value
         if self.adjacency == ZERO_OUT:
             place = value.before - 1 if value.before else top + value.after - 1
@@ -223,19 +225,19 @@ class EveryChange(Sequence[Change]):
 def every_change(
     *, max_value: int, dimension: int, adjacency: Adjacency = SUBSTITUTION
 ) -> EveryChange:
-    """All changes of one input, in the order of ``EveryChange``."""
+    """List all changes of one input, in the order of ``EveryChange``."""
     return EveryChange(max_value, dimension, adjacency)
 
 
 def change_count(*, max_value: int, dimension: int, adjacency: Adjacency = SUBSTITUTION) -> int:
-    """Number of changes that ``every_change`` lists."""
+    """Return the number of changes that ``every_change`` lists."""
     if adjacency == ZERO_OUT:
         return 2 * max_value
     return max_value * (max_value + 1) + (max_value**2 if dimension > 1 else 0)
 
 
 def directions(changes: Sequence[Change], adjacency: Adjacency) -> list[list[int]]:
-    """The indices of the changes that may follow each other in several releases.
+    """Return the indices of the changes that may follow each other in several releases.
 
     Under zero-out one user's inputs are all there or all absent, so either all of them become 0 or
     all of them appear (composition/releases.md, section 1); under substitution any may follow any.
@@ -251,5 +253,6 @@ def directions(changes: Sequence[Change], adjacency: Adjacency) -> list[list[int
 
 
 def in_words(worst: Change, sequence: Sequence[Repeated]) -> str:
-    """The sequence of changes, release after release, or the one change if there is none."""
+    """Return the sequence of changes, release after release, or the one change if there is none, in
+    words."""
     return ", then ".join(map(str, sequence)) or str(worst)

@@ -46,7 +46,8 @@ _KEYS = {"max_value", "eps", "delta", "n", "eps_central", "atoms", "dimension", 
 
 @dataclass(frozen=True)
 class Configuration:
-    """Noise for every atom of a family, and NB(1, e^{-eps_central / max_value}) on +1 and on -1.
+    """A configuration: noise for every atom of a family, and NB(1, e^{-eps_central / max_value}) on
+    +1 and on -1.
 
     Args:
         family: The atoms.
@@ -97,7 +98,7 @@ class Configuration:
         eps_central: float,
         dimension: int = 1,
     ) -> Configuration:
-        """A configuration from a list of atoms.
+        """Make a configuration from a list of atoms.
 
         Args:
             max_value: Inputs are the integers 0..max_value.
@@ -158,10 +159,9 @@ class Configuration:
         return discrete_laplace_variance(self.step)
 
 
-def _pairs(atoms: object) -> Iterator[tuple[Iterable[int], Law]]:
+def _pairs(atoms: Any) -> Iterator[tuple[Iterable[int], Law]]:
     """Refuse what is no list of pairs of an atom and its noise."""
     instance("atoms", atoms, Iterable, _A_LIST)
-    assert isinstance(atoms, Iterable)
     for i, listed in enumerate(atoms):
         instance(f"atoms[{i}]", listed, (tuple, list), _A_LIST)
         if len(listed) != 2:
@@ -174,8 +174,8 @@ def _pairs(atoms: object) -> Iterator[tuple[Iterable[int], Law]]:
 
 
 def _sum(elements: Atom, listed: list[Law]) -> NoiseSum:
-    """The sum of noises; those of one law with the same p are merged if the sum of their r, or of
-    their rates, is a double."""
+    """Add noises; those of one law with the same p are merged if the sum of their r, or of their
+    rates, is a double."""
     if len(listed) == 1:
         return NoiseSum.of(listed)
     alike: dict[Law, list[float]] = {}
@@ -201,7 +201,7 @@ def _sum(elements: Atom, listed: list[Law]) -> NoiseSum:
 
 
 def exact_law(noise: Law) -> ExactLaw:
-    """A noise whose parameters are exactly these doubles."""
+    """Return the law whose parameters are exactly these doubles."""
     if isinstance(noise, Burst):
         return ExactBurst(p=Fraction(noise.p), rate=Fraction(noise.rate), m=noise.m)
     return ExactNoise(p=Fraction(noise.p), r=Fraction(noise.r))
@@ -257,7 +257,8 @@ def blaming(source: str) -> Iterator[None]:
 
 @dataclass(frozen=True, repr=False)
 class Proposal(Summarized):
-    """The content of a configuration file, which may leave messages without noise.
+    """A proposed configuration, the content of a configuration file, which may leave messages
+    without noise.
 
     Args:
         max_value: Inputs are the integers 0..max_value.
@@ -285,7 +286,7 @@ class Proposal(Summarized):
     adjacency: Adjacency = SUBSTITUTION
 
     def summary(self) -> tuple[str, str]:
-        """The problem as far as it is given, and the size of the noise."""
+        """Return the problem as far as it is given, and the size of the noise."""
         given = {"n": self.n, "max_value": self.max_value, "eps": self.eps, "delta": self.delta}
         if self.dimension > 1:
             given["dimension"] = self.dimension
@@ -345,7 +346,7 @@ class Proposal(Summarized):
         )
 
     def configuration(self) -> Configuration:
-        """The configuration for the evaluators, which need noise on every atom.
+        """Return the configuration for the evaluators, which need noise on every atom.
 
         Raises:
             InvalidParameter: If an atom has none.

@@ -42,18 +42,19 @@ class AtomParameters(NamedTuple):
 
 
 def central_messages(step: float) -> float:
-    """Expected messages of the central noise, NB(1, e^-step) on +1 and on -1."""
+    """Return the expected messages of the central noise, NB(1, e^-step) on +1 and on -1."""
     return 2 / math.expm1(step)
 
 
 def noise_messages(step: float, atoms: Iterable[AtomParameters]) -> float:
-    """Expected noise messages of all users: those of the central noise, and |s| E[D^s] per atom."""
+    """Return the expected noise messages of all users: those of the central noise, and |s| E[D^s]
+    per atom."""
     of_atoms = math.fsum(len(elements) * noise.mean for elements, noise in atoms if noise)
     return central_messages(step) + of_atoms
 
 
 def bits_per_message(symbols: int) -> int:
-    """Bits that distinguish this many symbols; at least one.
+    """Return the number of bits that distinguish this number of symbols; at least one.
 
     >>> [bits_per_message(symbols) for symbols in (2, 3, 4, 5)]
     [1, 2, 2, 3]
@@ -62,21 +63,21 @@ def bits_per_message(symbols: int) -> int:
 
 
 def discrete_laplace_variance(step: float) -> float:
-    """The variance 2q / (1 - q)^2 of the Discrete Laplace law with q = e^-step."""
+    """Return the variance 2q / (1 - q)^2 of the Discrete Laplace law with q = e^-step."""
     return 0.5 / math.sinh(step / 2) ** 2
 
 
 def discrete_laplace_deviation(step: float) -> float:
-    """The square root of that variance, also where the variance itself would overflow; positive
-    where it would underflow."""
+    """Return the standard deviation of the Discrete Laplace law, also where its variance would
+    overflow; positive where it would underflow."""
     if step > _LARGEST_LOSS:
         return sys.float_info.min
     return math.sqrt(0.5) / math.sinh(step / 2)
 
 
 def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -> float:
-    """Approximately the largest eps* at which the Discrete Laplace mechanism alone is
-    (eps, delta/2)-DP for this many simultaneous changes by max_value."""
+    """Find about the largest eps* at which the Discrete Laplace mechanism alone is (eps,
+    delta/2)-DP for this number of simultaneous changes by max_value."""
     if changes <= PURE_CHANGES:  # delta allows hardly more than eps / changes
         return eps / changes
     found, _ = bisection(
@@ -90,14 +91,15 @@ def largest_central(*, eps: float, delta: float, max_value: int, changes: int) -
 
 
 def _is_private(central: float, eps: float, delta: float, max_value: int, changes: int) -> bool:
-    """Whether the Discrete Laplace mechanism with eps* = ``central`` is (eps, delta/2)-DP for more
-    than two changes."""
+    """Tell whether the Discrete Laplace mechanism with eps* = ``central`` is (eps, delta/2)-DP for
+    more than two changes."""
     top = max(1, min(max_value, _FINEST, _MOST_LOSSES // changes))
     return _laplace_delta(central, eps, top, changes) <= delta / 2
 
 
 def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
-    """delta of the Discrete Laplace mechanism with eps* = ``central`` for all changes together."""
+    """Return delta of the Discrete Laplace mechanism with eps* = ``central`` for all changes
+    together."""
     import numpy as np
 
     step = central / top
@@ -112,7 +114,7 @@ def _laplace_delta(central: float, eps: float, top: int, changes: int) -> float:
 
 
 def central_rmse(problem: Problem) -> float:
-    """About the smallest error of the Discrete Laplace mechanism for a problem: all its releases
+    """Estimate the smallest error of the Discrete Laplace mechanism for a problem: all its releases
     together are (eps, delta/2)-DP, and for vectors the two coordinates that a change can touch.
 
     >>> central_rmse(Problem(n=10, eps=1.0, delta=1e-6, max_value=1))  # doctest: +ELLIPSIS
@@ -122,7 +124,7 @@ def central_rmse(problem: Problem) -> float:
 
 
 def largest_central_of(problem: Problem) -> float:
-    """``largest_central`` for all changes that a problem covers together."""
+    """Return ``largest_central`` for all changes that a problem covers together."""
     return largest_central(
         eps=problem.eps,
         delta=problem.delta,
@@ -132,13 +134,13 @@ def largest_central_of(problem: Problem) -> float:
 
 
 def _changes(problem: Problem) -> int:
-    """Number of changes by max_value that are made together; a value that moves to another
-    coordinate is two."""
+    """Return the number of changes by max_value that are made together; a value that moves to
+    another coordinate is two."""
     return problem.releases * problem.changed_coordinates
 
 
 def central_by_fraction(fraction: float, largest: float) -> float:
-    """eps* as a fraction of the largest possible one.
+    """Return eps* as a fraction of the largest possible one.
 
     Raises:
         InvalidParameter: If the fraction is not strictly between 0 and 1.
@@ -153,7 +155,7 @@ def central_by_fraction(fraction: float, largest: float) -> float:
 
 
 def central_by_rmse(max_rmse: float, max_value: int, largest: float, honest: float = 1.0) -> float:
-    """The smallest eps* whose Discrete Laplace noise has at most this root mean square error.
+    """Find the smallest eps* whose Discrete Laplace noise has at most this root mean square error.
 
     Every user adds enough noise for the fraction ``honest`` of the users to suffice.
 
@@ -172,13 +174,13 @@ def central_by_rmse(max_rmse: float, max_value: int, largest: float, honest: flo
 
 
 def _central_of(max_rmse: float, max_value: int, honest: float) -> float:
-    """The eps* of an error, in or out of reach."""
+    """Return the eps* of an error, in or out of reach."""
     rmse = max(positive("max_rmse", max_rmse) * math.sqrt(honest), _SMALLEST_RMSE)
     return 2 * max_value * math.asinh(1 / (math.sqrt(2) * rmse)) * (1 + 1e-12)
 
 
 def _errors_in_reach(max_value: int, largest: float, honest: float) -> tuple[float, float]:
-    """The error of the largest eps*, and one that leaves a part of it for the atoms."""
+    """Return the error of the largest eps*, and an error that leaves a part of it for the atoms."""
     step = largest / max_value
     least, allowed = (
         discrete_laplace_deviation(found) / math.sqrt(honest)
@@ -188,7 +190,7 @@ def _errors_in_reach(max_value: int, largest: float, honest: float) -> tuple[flo
 
 
 def allowed_rmse(problem: Problem) -> float:
-    """About the smallest error that can be asked for."""
+    """Estimate the smallest error that can be asked for."""
     return _errors_in_reach(problem.max_value, largest_central_of(problem), problem.honest)[1]
 
 

@@ -16,7 +16,7 @@ from accounting.model.proof import caveats
 
 @dataclass(frozen=True)
 class Accuracy:
-    """When to stop refining: at this relative gap, or at this absolute width."""
+    """A condition to stop refining: a relative gap, or an absolute width."""
 
     gap: float
     absolute: float
@@ -64,7 +64,7 @@ class Delta(Summarized):
         return f"delta({self.eps:g}) in {self.enclosure}, worst where {self.worst_change}"
 
     def summary(self) -> tuple[str, str]:
-        """The bounds, and what they are bounds for."""
+        """Return the bounds, and what they are bounds for."""
         parts = [f"worst where {self.worst_change}"]
         if len(self.changes):
             parts.append(

@@ -38,7 +38,7 @@ _MOST_ENTRIES = 1 << 23
 
 
 def atom(elements: Iterable[int]) -> Atom:
-    """The sorted form of a multiset; refuses one that is not a zero-sum atom."""
+    """Return the sorted form of a multiset; refuse one that is not a zero-sum atom."""
     values = tuple(elements)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -226,7 +226,8 @@ def _rest(elements: Atom, leader: int) -> list[int]:
 
 
 def _closed(max_value: int, build: Callable[[int], Iterable[int]]) -> Family:
-    """{-1, +1} and ``build(m)`` for 2..max_value and every value that these atoms contain."""
+    """Build the family of {-1, +1} and ``build(m)`` for 2..max_value and every value that these
+    atoms contain."""
     max_value = whole("max_value", max_value, least=1)
     if max_value > _LARGEST_VALUE:
         raise TooLarge(f"max_value = {max_value}: families are built up to {_LARGEST_VALUE}")
@@ -248,7 +249,7 @@ def _sign(value: int) -> int:
 
 
 def halves(max_value: int) -> Family:
-    """The paper's family {m, -ceil(m/2), -floor(m/2)}, for the values that are needed.
+    """Return the paper's family {m, -ceil(m/2), -floor(m/2)}, for the values that are needed.
 
     Args:
         max_value: Inputs are the integers 0..max_value.
@@ -267,7 +268,7 @@ def halves(max_value: int) -> Family:
 
 
 def ones(max_value: int) -> Family:
-    """The family {m, -1 x m}: a value and that many -1.
+    """Return the family {m, -1 x m}: a value and that number of -1.
 
     Args:
         max_value: Inputs are the integers 0..max_value.
@@ -286,7 +287,8 @@ def ones(max_value: int) -> Family:
 
 
 def radix(max_value: int, base: int) -> Family:
-    """The family {m, -(m // base) x base, -1 x (m mod base)}; values below the base use ones.
+    """Return the family {m, -(m // base) x base, -1 x (m mod base)}; values below the base use
+    ones.
 
     Args:
         max_value: Inputs are the integers 0..max_value.
@@ -315,7 +317,7 @@ def radix(max_value: int, base: int) -> Family:
 
 
 def hubs(max_value: int, spacing: int | None = None) -> Family:
-    """A family with hubs at multiples of a spacing a.
+    """Return a family with hubs at multiples of a spacing a.
 
     The atom of m = a k + b is {m, -a k, -b}, that of the hub -a k is {-a k, a x k}, and values up
     to a use ones.
@@ -349,7 +351,8 @@ def hubs(max_value: int, spacing: int | None = None) -> Family:
 
 
 def greedy(max_value: int, sizes: Iterable[int]) -> Family:
-    """A family with hubs at given sizes: m takes the largest hubs first, and the rest in ones.
+    """Return a family with hubs at given sizes: m takes the largest hubs first, and the rest in
+    ones.
 
     The atom of the hub -h is {-h, 1 x h}.
 

@@ -1,4 +1,4 @@
-"""What proofs are about: a mechanism all of whose parameters are exact numbers.
+"""Mechanisms, the objects of all proofs: all their parameters are exact numbers.
 
 A negative binomial is given by p and either r or its event rate: as a compound Poisson law, it is
 the sum of Poisson(rate) many logarithmic(p) counts, with r = -rate / log(1 - p).  Bursts are
@@ -37,7 +37,7 @@ def _refuse_other_kind(one: Hashable, other: Hashable) -> None:
 
 @dataclass(frozen=True)
 class ExactNoise:
-    """NB(r, p), given by its event rate, or by r if there is no rate.
+    """The law NB(r, p), given by its event rate, or by r if there is no rate.
 
     Args:
         p: The parameter p, between 0 and 1.
@@ -53,23 +53,23 @@ class ExactNoise:
     r: Fraction | None = None
 
     def shape(self) -> arb:
-        """The parameter r, as a ball."""
+        """Return the parameter r, as a ball."""
         if self.rate is not None:
             return -ball(self.rate) / log_of_rest(self.p)
         return ball(self._own_r)
 
     def event_rate(self) -> arb:
-        """Expected number of events, -r log(1 - p)."""
+        """Return the expected number of events, -r log(1 - p)."""
         if self.rate is not None:
             return ball(self.rate)
         return -self.shape() * log_of_rest(self.p)
 
     def with_rate(self, rate: Fraction) -> ExactNoise:
-        """The law with the same p and this event rate."""
+        """Return the law with the same p and this event rate."""
         return ExactNoise(p=self.p, rate=rate)
 
     def mean(self) -> arb:
-        """Expected number of copies."""
+        """Return the expected number of copies."""
         return self.shape() * ball(self.p / (1 - self.p))
 
     @property
@@ -85,21 +85,21 @@ class ExactNoise:
         return self.r
 
     def plus(self, other: ExactNoise) -> ExactNoise:
-        """The sum of this noise and an independent one of the same kind."""
+        """Return the sum of this noise and an independent one of the same kind."""
         _refuse_other_kind(self.kind, other.kind)
         if self.rate is not None and other.rate is not None:
             return replace(self, rate=self.rate + other.rate)
         return replace(self, r=self._own_r + other._own_r)
 
     def thinned(self, fraction: Fraction) -> ExactNoise:
-        """The noise of this fraction of the users, which multiplies the rate and r."""
+        """Return the noise of this fraction of the users, which multiplies the rate and r."""
         rate = None if self.rate is None else self.rate * fraction
         return replace(self, rate=rate, r=None if self.r is None else self.r * fraction)
 
 
 @dataclass(frozen=True)
 class ExactBurst:
-    """Poisson(rate) many bursts, each of 1 + NB(m, p) copies.
+    """The law of Poisson(rate) many bursts, each of 1 + NB(m, p) copies.
 
     Args:
         p: The parameter p of the sizes, between 0 and 1.
@@ -115,15 +115,15 @@ class ExactBurst:
     m: int
 
     def event_rate(self) -> arb:
-        """Expected number of bursts."""
+        """Return the expected number of bursts."""
         return ball(self.rate)
 
     def with_rate(self, rate: Fraction) -> ExactBurst:
-        """Bursts of the same sizes with this rate."""
+        """Return bursts of the same sizes with this rate."""
         return replace(self, rate=rate)
 
     def mean(self) -> arb:
-        """Expected number of copies."""
+        """Return the expected number of copies."""
         return ball(self.rate * (1 + self.m * self.p / (1 - self.p)))
 
     @property
@@ -132,12 +132,12 @@ class ExactBurst:
         return self.p, self.m, "burst"
 
     def plus(self, other: ExactBurst) -> ExactBurst:
-        """The sum of this noise and an independent one of the same kind."""
+        """Return the sum of this noise and an independent one of the same kind."""
         _refuse_other_kind(self.kind, other.kind)
         return replace(self, rate=self.rate + other.rate)
 
     def thinned(self, fraction: Fraction) -> ExactBurst:
-        """The noise of this fraction of the users, which multiplies the rate."""
+        """Return the noise of this fraction of the users, which multiplies the rate."""
         return replace(self, rate=self.rate * fraction)
 
 
@@ -146,7 +146,7 @@ ExactLaw = ExactNoise | ExactBurst
 
 
 def noises(listed: Iterable[tuple[Atom, ExactLaw | None]]) -> dict[Atom, tuple[ExactLaw, ...]]:
-    """The noise of every atom; None means no noise.
+    """Add up the noise of every atom; None means no noise.
 
     An atom that is listed more than once carries the sum of the listed noises; those of one law
     with the same p are merged into one, whose r or rate is the sum.
@@ -189,7 +189,7 @@ class ExactCentral:
     fraction: Fraction = Fraction(1)
 
     def loss(self) -> arb:
-        """-log q, the privacy loss of a change of the sum by one."""
+        """Return -log q, the privacy loss of a change of the sum by one."""
         if self.p is not None:
             return -ball(self.p).log()
         if self.step is None:
@@ -203,7 +203,7 @@ class ExactCentral:
         return (1 - (-self.loss()).exp()).log()
 
     def share(self) -> arb:
-        """The parameter r of the noise that all honest users add together."""
+        """Return the parameter r of the noise that all honest users add together."""
         with precision(_FINE):
             share = ball(self.fraction)
             if self.rate is None:
@@ -217,7 +217,7 @@ class ExactCentral:
         return -ball(self.fraction) * (-(-self.loss()).expm1()).log()
 
     def deviation(self) -> arb:
-        """A bound on the total variation distance of both noises from NB(1, q) x NB(1, q).
+        """Bound the total variation distance of both noises from NB(1, q) x NB(1, q).
 
         NB(r, q) has Poisson(-r log(1 - q)) events, and the distance of two Poisson laws is at most
         the difference of their rates.
@@ -226,7 +226,8 @@ class ExactCentral:
             return 2 * abs(self.share() - 1) * -self._log_of_rest()
 
     def whole(self) -> bool:
-        """Whether the share is 1 up to rounding, so that the deviation covers the difference."""
+        """Tell whether the share is 1 up to rounding, so that the deviation covers the
+        difference."""
         with precision(_FINE):
             return bool(abs(self.share() - 1) < _ROUNDING)
 
@@ -236,7 +237,7 @@ class ExactCentral:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Inputs 0..max_value, independent noise on every atom, and the central noise.
+    """A mechanism for inputs 0..max_value: independent noise on every atom, and the central noise.
 
     Args:
         max_value: Inputs are the integers 0..max_value.
@@ -263,15 +264,15 @@ class Mechanism:
         )
 
     def coordinates(self, adjacency: Adjacency) -> int:
-        """The most coordinates that the change of one input touches."""
+        """Return the largest number of coordinates that the change of one input touches."""
         return touched_coordinates(self.dimension, adjacency)
 
     def changes(self, adjacency: Adjacency) -> EveryChange:
-        """All changes that one user can make."""
+        """List all changes that one user can make."""
         return every_change(max_value=self.max_value, dimension=self.dimension, adjacency=adjacency)
 
     def deviation(self, eps: float, releases: int, adjacency: Adjacency) -> arb:
-        """The most that the distance of the central noise from NB(1, q) changes delta(eps)."""
+        """Bound the change of delta(eps) by the distance of the central noise from NB(1, q)."""
         touched = releases * self.coordinates(adjacency)
         return (1 + ball(eps).exp()) * self.central.deviation() * touched
 
@@ -288,7 +289,7 @@ class Mechanism:
         return self.dimension * (2 * self.central.event_rate() + of_atoms)
 
     def thinned(self, fraction: Fraction) -> Mechanism:
-        """The mechanism in which only this fraction of the users adds noise.
+        """Return the mechanism in which only this fraction of the users adds noise.
 
         Who is missing must not depend on the noise that was drawn: only then are the rates
         multiplied by the fraction.  Otherwise nothing may be left (accounting/proof/lost_noise.md).

@@ -1,4 +1,4 @@
-"""What is to be guaranteed, and for whom."""
+"""The problem: what is to be guaranteed, and for whom."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accounting.model.change import (
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Sum the inputs 0..max_value of n users with (eps, delta)-privacy.
+    """A problem: sum the inputs 0..max_value of n users with (eps, delta)-privacy.
 
     Args:
         n: Number of users.

@@ -1,4 +1,4 @@
-"""What was proved, and by which method."""
+"""Proofs: bounds of delta, and the methods that gave them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Proof(Summarized):
         return words
 
     def summary(self) -> tuple[str, str]:
-        """The bounds, and how they were proved."""
+        """Return the bounds, and how they were proved."""
         parts = [f"worst where {self.worst_change}", self._methods, f"{self.precision} bits"]
         if self.less_noise:
             parts.append("with less noise")
@@ -99,6 +99,6 @@ class Proof(Summarized):
 
 
 def caveats(*, exact: bool, met: bool) -> list[str]:
-    """What limits the meaning of bounds of delta, in words."""
+    """Return in words what limits the meaning of bounds of delta."""
     only_upper = [] if exact else ["only the upper bound means anything"]
     return only_upper + ([] if met else ["the gap that was asked for was not reached"])

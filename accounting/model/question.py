@@ -1,4 +1,4 @@
-"""What is asked of a mechanism."""
+"""Questions about a mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accounting.model.proof_types import MOST_RELEASES
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """How large is delta at ``eps``, and is it at most ``claim``?
+    """A question about a mechanism: how large is delta at ``eps``, and is it at most ``claim``?
 
     Args:
         eps: The eps of the guarantee.
@@ -67,5 +67,5 @@ class Question:
         change.check_within_a_coordinate(max_value, self.adjacency)
 
     def decided_by(self, lower: float, upper: float) -> bool:
-        """Whether these bounds of delta settle the claim; without one they always do."""
+        """Tell whether these bounds of delta settle the claim; without one they always do."""
         return self.claim is None or upper <= self.claim or lower > self.claim

@@ -48,7 +48,8 @@ so much in size."""
 
 @dataclass(frozen=True)
 class CoordinateShift:
-    """How a change from ``before`` to ``after`` in one coordinate shifts the noises of the atoms.
+    """The shifts of the noises of the atoms when one coordinate changes from ``before`` to
+    ``after``.
 
     ``unit_shift`` is the shift of {-1, +1}; ``shifts`` are the other non-zero ones.
     """
@@ -84,7 +85,7 @@ class CoordinateShift:
 
     @property
     def central(self) -> tuple[int, int]:
-        """What the central term depends on."""
+        """The numbers that the central term depends on."""
         return self.distance, self.first_shift
 
 

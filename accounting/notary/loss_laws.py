@@ -140,7 +140,7 @@ def _hull(values: list[float], h: float) -> list[int]:
 
 @dataclass(frozen=True)
 class Cut:
-    """How much of a law's tails may be cut; only the width of the bounds depends on it.
+    """The part of a law's tails that may be cut; only the width of the bounds depends on it.
 
     ``share`` is the share of the tilted mass whose losses may be raised; ``spare`` is the mass that
     may become infinite.

@@ -222,7 +222,8 @@ class Notary:
         return {}
 
     def _thinned(self, clip: float) -> ThinnedCentral:
-        """The same one for every eps: the precision depends on the clipped mass alone."""
+        """Return the central noise of a fraction of the users, kept from one eps to the next: its
+        precision depends on the clipped mass alone."""
         if clip not in self._known_central:
             self._known_central.clear()
             self._known_central[clip] = self._new_thinned(clip)
@@ -253,7 +254,7 @@ class Notary:
 
 
 def _method(thinned: ThinnedCentral | None) -> str:
-    """How certificates name the proof."""
+    """Return the name of the proof in certificates."""
     if thinned is None:
         return BALL
     if thinned.exceeds:

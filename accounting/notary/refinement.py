@@ -57,7 +57,7 @@ _SMALLEST_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be proved about delta(eps), and how hard to try."""
+    """A goal: what is to be proved about delta(eps), and how hard to try."""
 
     eps: arb
     releases: int
@@ -78,13 +78,13 @@ class Goal:
         return claim is not None and (bounds.upper <= claim or bounds.lower > claim)
 
     def scale_too_large(self, bounds: ProvedSoFar) -> bool:
-        """Whether delta is so small that the goal has to be asked with a smaller scale."""
+        """Tell whether delta is so small that the goal has to be asked with a smaller scale."""
         return bounds.upper < self.scale / 8
 
 
 @dataclass
 class ProvedSoFar:
-    """What has been proved so far; ``met`` once the gap is as small as was asked for."""
+    """Bounds so far; ``met`` once the gap is as small as was asked for."""
 
     worst: Change
     upper: float = 1.0
@@ -288,5 +288,5 @@ def _spread(log_masses: dict[Atom, FloatArray], changes: Sequence[ShiftedChange]
 
 
 def _tidy(ratio: float) -> Fraction:
-    """About this ratio, as an integer or the reciprocal of one."""
+    """Round a ratio to an integer or the reciprocal of one."""
     return Fraction(round(ratio)) if ratio >= 1 else Fraction(1, math.ceil(1 / ratio))

@@ -66,13 +66,13 @@ class SequenceFinding:
     """The fixed sequence: indices of its changes, and how often each is made."""
 
     def renumbered(self, direction: Sequence[int]) -> SequenceFinding:
-        """The same with the change i called ``direction[i]``."""
+        """Return the same finding with the change i called ``direction[i]``."""
         witness = tuple((direction[i], times) for i, times in self.witness)
         return replace(self, begin=direction[self.begin], witness=witness)
 
 
 def worst_of(found: Iterable[SequenceFinding]) -> SequenceFinding:
-    """What holds where a sequence belongs to any one of these directions."""
+    """Combine findings where a sequence belongs to any one of these directions."""
     each = list(found)
     lower, fixed = max(each, key=lambda one: one.lower), max(each, key=lambda one: one.fixed)
     return SequenceFinding(

@@ -69,7 +69,7 @@ class NegativeBinomialPart:
         return (1 - self.p) ** self.r
 
     def log_moment(self, s: float) -> float:
-        """About log E e^{sZ}."""
+        """Estimate log E e^{sZ}."""
         r, p = float(self.r.mid()), float(self.p.mid())
         return r * (math.log1p(-p) - math.log1p(-p * math.exp(s)))
 
@@ -105,7 +105,7 @@ class BurstPart:
         return (-self.rate).exp()
 
     def log_moment(self, s: float) -> float:
-        """About log E e^{sZ}."""
+        """Estimate log E e^{sZ}."""
         rate, p = float(self.rate.mid()), float(self.p.mid())
         power = s + self.m * (math.log1p(-p) - math.log1p(-p * math.exp(s)))
         return rate * math.expm1(power) if power < _LARGEST_TILT else math.inf

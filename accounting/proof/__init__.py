@@ -1,1 +1,1 @@
-"""Which proof covers which change: the tiers."""
+"""The strategy of a proof: which prover covers which change."""

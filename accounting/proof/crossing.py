@@ -1,4 +1,4 @@
-"""Where a falling function that is known only by bounds crosses a level."""
+"""A search for the point where a falling function that is known only by bounds crosses a level."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Search:
         self._widths = [math.inf]
 
     def add(self, x: float, value: float) -> None:
-        """What is known at x."""
+        """Add the bounds at x."""
         self._logs[x] = math.log(max(value, _SMALLEST) / self.level)
         if value > self.level:
             self.low = max(self.low, x)
@@ -91,7 +91,7 @@ class _Search:
             self.high = min(self.high, x)
 
     def next_trial(self) -> float | None:
-        """Where to evaluate next; None once the interval is narrow, or leaves the range."""
+        """Return where to evaluate next; None once the interval is narrow, or leaves the range."""
         low, high = self.low, self.high
         if high - low <= self.gap * max(1.0, low) or (high == math.inf and low >= self.largest):
             return None
@@ -113,7 +113,7 @@ class _Search:
         return a + (b - a) * left / (left - right) if left > right else (a + b) / 2
 
     def _outwards(self) -> float:
-        """Beyond everything known, on the side where the level must be."""
+        """Return a point beyond everything known, on the side where the level must be."""
         upwards, self._step = self.high == math.inf, 2 * self._step
         *_, before, last = (-math.inf, *sorted(self._logs, reverse=not upwards))
         far = last + self._step if upwards else max(0.0, last - self._step)

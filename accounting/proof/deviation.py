@@ -1,4 +1,4 @@
-"""How far the deployed central noise is from NB(1, q), and what that adds to delta.
+"""The distance of the deployed central noise from NB(1, q), and what it adds to delta.
 
 The fast evaluators know NB(1, q) only.  A deployed rate is rounded, so its share of NB(1, q) is not
 exactly 1; the total variation distance between the two is added to the bounds.
@@ -27,7 +27,7 @@ class Deviation:
 
     @staticmethod
     def of(mechanism: Mechanism, eps: float, releases: int, adjacency: Adjacency) -> Deviation:
-        """The deviation of all releases together."""
+        """Bound the deviation of all releases together."""
         with precision(_BITS):
             # no two deltas differ by more than 1
             size = min(1.0, above(mechanism.deviation(eps, releases, adjacency)))
@@ -35,11 +35,11 @@ class Deviation:
 
     @property
     def added(self) -> float:
-        """What an upper bound has to allow for."""
+        """The part of the deviation that an upper bound has to allow for."""
         return 0.0 if self.helps else self.size
 
     def widened(self, lower: float, upper: float) -> Enclosure:
-        """Bounds for NB(1, q) made into bounds for the deployed noise."""
+        """Turn bounds for NB(1, q) into bounds for the deployed noise."""
         with precision(_BITS):
             low = below(ball(lower) - ball(self.size))
             high = above(ball(upper) + ball(self.added))
@@ -47,7 +47,7 @@ class Deviation:
 
 
 def is_thinned(mechanism: Mechanism, question: Question, tolerated: float) -> bool:
-    """Whether the central noise is too far from NB(1, q) to count its deviation."""
+    """Tell whether the central noise is too far from NB(1, q) to count its deviation."""
     with precision(_BITS):
         whole = mechanism.central.whole()
     if whole:

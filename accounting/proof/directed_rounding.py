@@ -20,7 +20,7 @@ _SMALLEST_P, _BELOW_ONE = sys.float_info.min, math.nextafter(1.0, 0.0)
 
 
 def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Configuration:
-    """The mechanism in doubles, with at most or with at least its noise.
+    """Return the mechanism in doubles, with at most or with at least its noise.
 
     The central noise is taken as NB(1, q); its deviation from that is counted elsewhere.
     """
@@ -42,7 +42,7 @@ def configuration(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Co
 
 
 def _law(part: ExactLaw, noise: Literal["less", "more"]) -> Law:
-    """One noise in doubles.
+    """Return one noise in doubles.
 
     NB(r, p) grows with r and with p (notary.md, Lemma 7), bursts with their rate alone: their p is
     the nearest double, and says how far from the true one it may be.
@@ -57,7 +57,8 @@ def _law(part: ExactLaw, noise: Literal["less", "more"]) -> Law:
 
 
 def geometric(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Mechanism:
-    """With a central noise NB(1, q) that has at most or at least the noise of the deployed one.
+    """Return the mechanism with a central noise NB(1, q) that has at most or at least the noise of
+    the deployed one.
 
     NB(1 + x, q) with a small x > 0 contains NB(1, q) and is contained in NB(1, (1 + x)q); with
     x < 0 it is the other way round (composition/releases.md, Lemma 7).
@@ -72,7 +73,7 @@ def geometric(mechanism: Mechanism, *, noise: Literal["less", "more"]) -> Mechan
 
 
 def _rounded(exact: Fraction, noise: Literal["less", "more"]) -> float:
-    """The nearest double that is not larger, or not smaller."""
+    """Return the nearest double that is not larger, or not smaller."""
     if exact > sys.float_info.max:
         raise TooLarge("the noise of an atom has an r beyond the largest double; take less noise")
     number = float(exact)

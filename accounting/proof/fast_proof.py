@@ -59,7 +59,7 @@ class FastProof:
     closer: Callable[[IntArray], FloatArray] | None = None
 
     def in_doubt(self, claim: float | None) -> IntArray:
-        """Indices of the changes for the notary.
+        """Return the indices of the changes for the notary.
 
         All that could be the worst and that no other covers, or the worst thousand of them; once
         the claim is decided, either way, some of the worst for a second opinion.
@@ -97,7 +97,7 @@ class FastProof:
         return replace(self, upper=upper)
 
     def _worst(self, claim: float | None) -> IntArray:
-        """Some of the worst changes; few if they look as if they violated the claim."""
+        """Return some of the worst changes; few if they look as if they violated the claim."""
         violated = claim is not None and float(self.upper.max()) > claim
         count = _FEWEST if violated else min(self._second_opinions, _FEW_OPINIONS)
         return np.sort(np.argsort(-self.upper, kind="stable")[:count])
@@ -111,7 +111,7 @@ class FastProof:
 def rounded_protocol(
     mechanism: Mechanism, question: Question, *, noise: Literal["less", "more"]
 ) -> Protocol:
-    """The evaluators for the mechanism with at most, or at least, its noise."""
+    """Return the evaluators for the mechanism with at most, or at least, its noise."""
     config = configuration(mechanism, noise=noise)
     return Protocol(config, question.releases, question.same_change, question.adjacency)
 
@@ -119,7 +119,7 @@ def rounded_protocol(
 def prove_same_change(
     mechanism: Mechanism, question: Question, gap: float, progress: Progress
 ) -> FastProof:
-    """One release, or several in which a user makes the same change."""
+    """Prove bounds for one release, or several in which a user makes the same change."""
     eps, claim = question.eps, question.claim
     question = replace(question, same_change=True)
     less, more = (rounded_protocol(mechanism, question, noise=n) for n in ("less", "more"))
@@ -167,14 +167,15 @@ def _decided(question: Question, enclosure: Enclosure) -> bool:
 
 
 def _counts(changes: int, compared: int) -> dict[str, int]:
-    """How many changes each method proved."""
+    """Count the changes that each method proved."""
     return {FAST: changes - compared, **({COMPARISON: compared} if compared else {})}
 
 
 def prove_any_sequence(
     mechanism: Mechanism, question: Question, gap: float, progress: Progress
 ) -> tuple[Proof, list[Change]]:
-    """Several releases with any changes; and changes that stand for all others."""
+    """Prove bounds for several releases with any changes; also return changes that stand for all
+    others."""
     eps, releases = question.eps, question.releases
     single = Question(eps=eps, adjacency=question.adjacency)
     less, more = (rounded_protocol(mechanism, single, noise=n) for n in ("less", "more"))

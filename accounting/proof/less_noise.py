@@ -1,5 +1,5 @@
-"""With far more noise than a claim needs, tables grow too large; then it is enough to prove the
-claim for less noise.
+"""Proofs for less noise: with far more noise than a claim needs, tables grow too large, and it is
+enough to prove the claim for less.
 
 NB(r, p) grows with r and with p (notary.md, section 6), bursts grow with their rate, and more noise
 never hurts: an upper bound of delta for a mechanism with less of these on every atom holds for the
@@ -47,8 +47,8 @@ _SMALLEST_CLAIM = 1e-250
 
 
 def with_less_noise(mechanism: Mechanism, factor: int) -> Mechanism:
-    """Less noise on every atom: the odds p / (1 - p) of a negative binomial, or the rate of bursts,
-    are divided by ``factor``, and r is rounded down."""
+    """Take away noise on every atom: the odds p / (1 - p) of a negative binomial, or the rate of
+    bursts, are divided by ``factor``, and r is rounded down."""
 
     def part(noise: ExactLaw) -> Iterator[ExactLaw]:
         """Where r or p are too small to matter, no noise at all is less noise as well."""
@@ -69,7 +69,7 @@ def with_less_noise(mechanism: Mechanism, factor: int) -> Mechanism:
 
 
 def _rounded_down(exact: Fraction) -> Fraction:
-    """A short fraction at or below."""
+    """Return a short fraction at or below."""
     with precision(128):
         return _finite(below(ball(exact)))
 
@@ -79,7 +79,7 @@ def _finite(number: float) -> Fraction:
 
 
 def has_heavy_noise(mechanism: Mechanism) -> bool:
-    """Whether some atom has so much noise that a proof with all of it would take very long."""
+    """Tell whether some atom has so much noise that a proof with all of it would take very long."""
     limit = HEAVY / mechanism.max_value**2 if mechanism.max_value <= _FEW else _HEAVY_OF_MANY
     with precision(_FINE):
         for elements, noises in mechanism.atoms.items():
@@ -91,7 +91,7 @@ def has_heavy_noise(mechanism: Mechanism) -> bool:
 
 
 def noise_reduction(mechanism: Mechanism, question: Question) -> int:
-    """The largest factor by which the odds can be divided while the estimated delta stays well
+    """Find the largest factor by which the odds can be divided while the estimated delta stays well
     below the claim; 1 if none."""
     claim = probability("claim", question.claim)
     goal = claim / (_MARGIN_OF_ANY if question.any_sequence else _MARGIN)

@@ -1,4 +1,5 @@
-"""delta as eps grows without bound: the probability of a view that the other input cannot produce.
+"""The limit of delta as eps grows without bound: the probability of a view that the other input
+cannot produce.
 
 By exact_view.md, Theorem 1, the view consists of Y_s = z_s + const for every atom s other than
 {-1, +1}, and of A = z+ + z_0 and B = z- + z_0 up to constants (A = X + Y_0, B = Y_0), where z_0 is
@@ -46,7 +47,7 @@ def limit_delta(
     changes: Collection[Change] | None = None,
     adjacency: Adjacency = SUBSTITUTION,
 ) -> Enclosure:
-    """delta(eps) as eps grows without bound: if it exceeds a claimed delta, no eps helps.
+    """Bound delta(eps) as eps grows without bound: if it exceeds a claimed delta, no eps helps.
 
     Args:
         mechanism: What is deployed.
@@ -96,7 +97,7 @@ class _Views:
         self.of_pair = cache(self._of_pair)
 
     def _possible(self, shift: CoordinateShift) -> arb:
-        """The probability for the change in one coordinate."""
+        """Return the probability for the change in one coordinate."""
         check_time()
         found = self.of_pair(
             max(0, -(shift.unit_shift + shift.before - shift.after)), max(0, -shift.unit_shift)
@@ -107,12 +108,12 @@ class _Views:
         return found
 
     def _at_least(self, atom: Atom, least: int) -> arb:
-        """P[z_s >= least]."""
+        """Return P[z_s >= least]."""
         _check_shift(least)
         return 1 - NoiseTable.of(self.atoms[atom]).at(np.array([least - 1])).total[least - 1]
 
     def _of_pair(self, first: int, second: int) -> arb:
-        """P[A >= first and B >= second], by the value of z_0."""
+        """Return P[A >= first and B >= second], by the value of z_0."""
         most = max(first, second)
         _check_shift(most)
         if most == 0:

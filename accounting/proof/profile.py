@@ -29,7 +29,7 @@ from accounting.protocol import Protocol
 
 @dataclass(frozen=True)
 class Profile:
-    """Bounds of delta(eps) of one mechanism.
+    """The privacy profile of one mechanism: bounds of delta(eps).
 
     Args:
         mechanism: What is deployed, in exact numbers.

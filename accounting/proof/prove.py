@@ -72,7 +72,7 @@ def prove(
     deadline: float = math.inf,
     progress: Progress = silent,
 ) -> Proof:
-    """Bounds of delta(eps), refined to ``gap``, or to a percent once the claim is decided.
+    """Bound delta(eps), refined to ``gap``, or to a percent once the claim is decided.
 
     They hold for both readings of eps, as a double and as a decimal (``both_readings``).  The claim
     to decide is the smaller reading of the delta that is claimed.
@@ -207,7 +207,7 @@ def _prove_at(
 def _with_less_noise(
     mechanism: Mechanism, question: Question, deadline: float, progress: Progress
 ) -> Proof | None:
-    """A proof for so much less noise as should still meet the claim; None if it does not."""
+    """Try to prove the claim with reduced noise; None if that fails."""
     factor = noise_reduction(mechanism, question)
     if factor == 1 or question.claim is None:
         return None
@@ -251,7 +251,7 @@ def usual_tier(max_value: int, question: Question, *, thinned: bool = False) -> 
 
 
 def _guess(mechanism: Mechanism, question: Question) -> float:
-    """The rough size of delta, for the notary's first grid."""
+    """Estimate the size of delta, for the notary's first grid."""
     try:
         less = rounded_protocol(mechanism, question, noise="less")
         return less.delta(question.eps, gap=0.5).enclosure.upper
@@ -260,7 +260,7 @@ def _guess(mechanism: Mechanism, question: Question) -> float:
 
 
 def unprotected(mechanism: Mechanism) -> str:
-    """What is wrong with the set of atoms, and what to add."""
+    """Say what is wrong with the set of atoms, and what to add."""
     noisy = tuple(atom for atom, parts in mechanism.atoms.items() if parts)
     try:
         Family(mechanism.max_value, noisy)

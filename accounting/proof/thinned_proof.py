@@ -83,7 +83,7 @@ class ThinnedBounds:
         return ThinnedPairs(self.less.view_pairs, config.noise[UNIT], central)
 
     def upper(self, eps: float, *, gap: float, progress: Progress) -> FloatArray:
-        """Upper bounds of delta(eps) of every change in one release; those of the worst are
+        """Return upper bounds of delta(eps) of every change in one release; those of the worst are
         refined until a finer grid gains less than ``gap``, or the claim is met."""
         claim = self.question.claim
         out = np.ones(self.pairs.view_pairs.pair_count)
@@ -110,7 +110,7 @@ class ThinnedBounds:
         return part.profiles(eps, 1, gap=width).at(eps)
 
     def lower(self, changes: IntArray, eps: float, *, progress: Progress) -> tuple[float, int]:
-        """The largest lower bound of these changes, and which of them attains it."""
+        """Return the largest lower bound of these changes, and the change that attains it."""
         part = self.more.view_pairs.subset(changes)
         found = evaluate(part, eps, gap=LOOSE, progress=progress).lower
         worst = int(np.argmax(found))
@@ -119,15 +119,15 @@ class ThinnedBounds:
 
 @lru_cache(maxsize=1)
 def _central(share: float, step: float, tail: float) -> ThinnedCentral:
-    """The last one is kept: its couplings do not depend on eps, and a proof is often followed by
-    the search for another eps."""
+    """Return the central noise of a fraction of the users. The last one is kept: its couplings do
+    not depend on eps, and a proof is often followed by the search for another eps."""
     return ThinnedCentral(share, step, tail)
 
 
 def prove_thinned(
     mechanism: Mechanism, question: Question, gap: float, progress: Progress
 ) -> FastProof:
-    """Bounds of all changes in one release."""
+    """Bound delta of all changes in one release."""
     if question.releases > 1:
         raise Undecided(
             f"the same change in {question.releases:,} releases, with the noise of a fraction of "
@@ -155,7 +155,8 @@ def prove_thinned(
 def prove_thinned_sequence(
     mechanism: Mechanism, question: Question, gap: float, progress: Progress
 ) -> tuple[Proof, list[Change]]:
-    """Several releases with any changes; and changes that stand for all others."""
+    """Bound delta of several releases with any changes; also return changes that stand for all
+    others."""
     bounds = ThinnedBounds(mechanism, question)
     bounds.pairs.cases(progress)
     less, changes = bounds.less, bounds.less.changes

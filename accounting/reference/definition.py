@@ -122,7 +122,7 @@ class View:
 
 
 def place_values(max_value: int, noises: Sequence[tuple[Atom, int]]) -> dict[int, int]:
-    """What each message is worth in a key, 0 for an input of 0, which sends none.
+    """Return the value of each message in a key, 0 for an input of 0, which sends none.
 
     Args:
         max_value: Inputs are 0..max_value.
@@ -236,7 +236,8 @@ class Releases:
         return np.concatenate(rows)
 
     def terms(self, now: Sequence[Coordinate], later: int) -> int:
-        """How many sums ``divergence`` takes at the end of its recursion, for one x."""
+        """Return the number of sums that ``divergence`` takes at the end of its recursion, for one
+        x."""
         of_release = sum(self._count ** len(change.coordinates) for change in self.changes)
         return int(self._count ** (len(now) - 1) * of_release**later)
 

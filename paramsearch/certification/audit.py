@@ -268,7 +268,7 @@ def audit(
 
 
 def lacks_central_noise(mechanism: Mechanism) -> bool:
-    """Whether so few users add noise that less than the full central noise is left."""
+    """Tell whether so few users add noise that less than the full central noise is left."""
     central = mechanism.central
     return not (central.whole() or central.share() >= 1)
 
@@ -348,7 +348,7 @@ def _after_losses(found: Audit, lost: LostNoise) -> Audit:
 
 
 def _verdict(claim: Claim, proof: Proof, mechanism: Mechanism) -> tuple[Verdict, str]:
-    """What the bounds say about the claim, and why."""
+    """Decide the claim by the bounds, and say why."""
     lower, upper = proof.enclosure.lower, proof.enclosure.upper
     found = decision(claim.delta, proof.enclosure)
     if found == "certified":
@@ -368,7 +368,7 @@ def _verdict(claim: Claim, proof: Proof, mechanism: Mechanism) -> tuple[Verdict,
 
 
 def _remedy(claim: Claim, gap: float, *, coupled: bool, late: bool) -> str:
-    """What may decide the claim."""
+    """Say what may decide the claim."""
     if late:
         return "the budget is used up"
     if claim.any_sequence:

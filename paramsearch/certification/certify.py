@@ -99,7 +99,7 @@ def certify(
 
 
 def _remedy(mechanism: Mechanism, claim: Claim) -> str:
-    """What may help against a violation."""
+    """Say what may help against a violation."""
     touched = mechanism.coordinates(claim.adjacency)
     with precision(_BITS):
         central = mechanism.central.loss() * mechanism.max_value * touched

@@ -55,7 +55,7 @@ class WeakNoise:
     enough: bool | None = None
 
     def in_words(self) -> str:
-        """How much there is, and how much is missing.
+        """Say how much noise there is, and how much is missing.
 
         >>> WeakNoise((-3, 3), 0.0171, 5.08).in_words()
         '1.7 % of the messages; about 5.1 times as much needed for the worst change (an estimate)'
@@ -143,8 +143,8 @@ def _delta(config: Configuration, claim: Claim, change: Change) -> float:
 def _needed_factor(
     config: Configuration, atoms: set[Atom], claim: Claim, change: Change, *, most: float
 ) -> float | None:
-    """How many times their noise these atoms need for the change to meet the claim, if that is at
-    most ``most``."""
+    """Find how many times their noise these atoms need for the change to meet the claim, if that is
+    at most ``most``."""
 
     def meets(factor: float) -> bool:
         return _delta(_scaled(config, atoms, factor), claim, change) <= claim.delta
@@ -168,7 +168,7 @@ def _needed_factor(
 
 
 def _enough(config: Configuration, atoms: set[Atom], factor: float, claim: Claim) -> bool | None:
-    """Whether every change meets the claim with so much more noise on these atoms."""
+    """Tell whether every change meets the claim with this multiple of the noise on these atoms."""
     if config.max_value > _LARGEST_MAX_VALUE:
         return None
     more = _scaled(config, atoms, _ACCURACY * factor)

@@ -168,7 +168,7 @@ def _commands() -> dict[str, Any]:
 
 
 def _where_there_is(option: str | None) -> str:
-    """Which command has an option that ``lookup`` was given and does not have."""
+    """Name the command that has an option that ``lookup`` was given and does not have."""
     if option is None or "lookup" not in sys.argv[1:]:
         return ""
     words = sys.argv[sys.argv.index("lookup") + 1 :]
@@ -225,7 +225,7 @@ def _name(option: str) -> str:
 
 
 def _same_value(shown: str, typed: str) -> bool:
-    """Whether an error shows a value that was typed, perhaps in another notation."""
+    """Tell whether an error shows a value that was typed, perhaps in another notation."""
     try:
         return float(shown.replace(",", "")) == float(typed)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What all commands have in common: an option that takes one value is given once."""
+"""A rule for all commands: an option that takes one value is given once."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _ENDING = tuple(
 
 
 class Interrupts:
-    """Which signal ended the command."""
+    """The signals that may end a command, and the one that did."""
 
     def __init__(self) -> None:
         self.terminated = False

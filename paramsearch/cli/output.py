@@ -1,4 +1,4 @@
-"""What commands print: facts for people, JSON for machines, progress on stderr, and files.
+"""The output of commands: facts for people, JSON for machines, progress on stderr, and files.
 
 A reader that is gone (``paramsearch audit FILE | head -1``) changes nothing: the exit code is that
 of the command.
@@ -39,7 +39,7 @@ _answered = False
 
 
 def answered() -> bool:
-    """Whether an answer was printed, so that a failure must not print another one."""
+    """Tell whether an answer was printed, so that a failure must not print another one."""
     return _answered
 
 

@@ -376,7 +376,8 @@ class Analyzer(Summarized):
         )
 
     def implausible(self) -> str | None:
-        """Why the messages, if not too few for the certificate, are odd; None if they are not."""
+        """Say why the messages, if not too few for the certificate, are odd; None if they are
+        not."""
         odd = self.unlike_file()
         if odd is None and not self.allow_few:  # which allows the counts to be small
             odd = fewer_than_assumed(self.file, self.users, self.noise_messages)

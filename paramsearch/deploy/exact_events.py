@@ -85,7 +85,7 @@ class ComputedProbability:
 
 
 def bernoulli(source: BitSource, probability: Probability, u: int = 0, read: int = 0) -> bool:
-    """Whether the uniform number that begins with the next bits is less than the probability.
+    """Tell whether the uniform number that begins with the next bits is less than the probability.
 
     ``u`` is made of the first ``read`` of its bits, at most 64, if these have been read already.
     """
@@ -129,7 +129,7 @@ def random_words(source: BitSource, count: int) -> WordArray:
 
 
 def bernoulli_many(source: BitSource, probability: Probability, count: int) -> BoolArray:
-    """Which of so many independent events of one probability happen."""
+    """Draw ``count`` independent Bernoulli trials of one probability; return which succeed."""
     low, high = probability.low, probability.high
     words = random_words(source, count)
     if low >> _WORD:

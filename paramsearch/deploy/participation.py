@@ -86,7 +86,7 @@ def required_users(file: ParameterFile) -> int:
 
 
 def too_few_users(file: ParameterFile, users: int) -> str | None:
-    """Why this number of users is too small; None if it is not."""
+    """Say why this number of users is too small; None if it is not."""
     least = required_users(file)
     if users >= least:
         return None
@@ -103,14 +103,14 @@ def _are(count: int) -> str:
 
 
 def only_noise(file: ParameterFile, value: int) -> bool:
-    """Whether a message with this value is always noise: no user's input is sent as it."""
+    """Tell whether a message with this value is always noise: no user's input is sent as it."""
     return not 1 <= value <= file.problem.max_value
 
 
 @dataclass(frozen=True)
 class CountedNoise:
-    """How many of the noise messages in one coordinate are counted: the sum over some atoms of
-    ``size`` times their copies, where all n users of the file add their noise.
+    """The noise messages in one coordinate that are counted: the sum over some atoms of ``size``
+    times their copies, where all n users of the file add their noise.
 
     The copies are NB(``amount``, ``p``) where ``m`` is 0, and otherwise Poisson(``amount``) many
     bursts of 1 + NB(``m``, ``p``) copies.
@@ -124,7 +124,7 @@ class CountedNoise:
 
     @staticmethod
     def of(counted: Sequence[tuple[int, NoiseTerm]]) -> CountedNoise:
-        """Of atoms, each with its number of counted elements."""
+        """Count the noise of atoms, each with its number of counted elements."""
         some = [(size, term) for size, term in counted if size]
         return CountedNoise(
             np.array([size for size, _ in some], np.float64),
@@ -196,7 +196,7 @@ def least_count(
 
 
 def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | None:
-    """Why these numbers of messages are too small; None if they are not.
+    """Say why these numbers of messages are too small; None if they are not.
 
     ``noise`` of the ``total`` messages have a value that ``only_noise`` sends.
     """
@@ -215,8 +215,9 @@ def too_few_messages(file: ParameterFile, *, total: int, noise: int) -> str | No
 
 
 def fewer_than_assumed(file: ParameterFile, users: int, noise: int) -> str | None:
-    """Why fewer than ``users`` users seem to have taken part, though no fewer than the certificate
-    needs; None if nothing says so.  ``noise`` messages have a value that ``only_noise`` sends."""
+    """Say why fewer than ``users`` users seem to have taken part, though no fewer than the
+    certificate needs; None if nothing says so. ``noise`` messages have a value that ``only_noise``
+    sends."""
     least = least_count(file, lambda value: only_noise(file, value), users / file.problem.n)
     if noise >= least:
         return None
@@ -229,8 +230,9 @@ def fewer_than_assumed(file: ParameterFile, users: int, noise: int) -> str | Non
 
 
 def noticed_below(file: ParameterFile, users: int) -> int:
-    """About the number of users below which ``fewer_than_assumed`` notices that not all ``users``
-    took part: their expected noise is the least plausible one.  It is 0 if nothing is noticed."""
+    """Estimate the number of users below which ``fewer_than_assumed`` notices that not all
+    ``users`` took part: their expected noise is the least plausible one. It is 0 if nothing is
+    noticed."""
     noise = _noise_of(file, lambda value: only_noise(file, value))
     share = users / file.problem.n * file.dimension
     return round(users * noise.fewest(share, FALSE_ALARM) / (noise.mean * share))
@@ -245,7 +247,7 @@ def unlike_file(
     sums: IntArray,
     allow_few: bool = False,
 ) -> str | None:
-    """Why the messages were hardly made with this file; None if nothing says so.
+    """Say why the messages were hardly made with this file; None if nothing says so.
 
     Args:
         file: The parameter file.
@@ -322,7 +324,7 @@ def most_messages(file: ParameterFile, users: int) -> int:
 
 
 def too_many_messages(file: ParameterFile, users: int, total: int) -> str | None:
-    """Why this number of messages is implausibly large; None if it is not."""
+    """Say why this number of messages is implausibly large; None if it is not."""
     most = most_messages(file, users)
     if total <= most:
         return None

@@ -144,7 +144,7 @@ class Geometric:
         return k
 
     def draw_many(self, source: BitSource, count: int) -> IntArray:
-        """So many independent draws."""
+        """Draw ``count`` independent numbers."""
         k = np.zeros(count, np.int64)
         self.add_digits(source, k, np.full(count, self.last))
         return k
@@ -206,7 +206,7 @@ class Logarithmic:
                 return k
 
     def draw_many(self, source: BitSource, count: int) -> IntArray:
-        """So many independent draws."""
+        """Draw ``count`` independent numbers."""
         found = np.zeros(count, np.int64)
         left = np.arange(count)
         while len(left):
@@ -244,7 +244,7 @@ class Burst:
         return 1 + sum(self._geometric.draw(source) for _ in range(self.m))
 
     def draw_many(self, source: BitSource, count: int) -> IntArray:
-        """So many independent draws."""
+        """Draw ``count`` independent numbers."""
         parts = self._geometric.draw_many(source, self.m * count)
         return np.asarray(1 + parts.reshape(self.m, count).sum(axis=0))
 
@@ -271,7 +271,7 @@ class Choice:
         return begin
 
     def counts(self, source: BitSource, draws: int) -> IntArray:
-        """How often each index is drawn in so many independent draws."""
+        """Return how often each index is drawn in ``count`` independent draws."""
         found = np.zeros(len(self._sums) - 1, np.int64)
         waiting = [(0, len(found), draws)]
         while waiting:
@@ -290,7 +290,7 @@ class Choice:
 
 
 def _count_events(source: BitSource, probability: Probability, count: int) -> int:
-    """How many of so many independent events happen."""
+    """Draw the number of successes in ``count`` Bernoulli trials."""
     happened = 0
     for begin in range(0, count, AT_ONCE):
         check_time()

@@ -42,7 +42,7 @@ _MOST_EVENTS = 30_000_000
 
 @dataclass(frozen=True)
 class Simulation:
-    """What to simulate.
+    """A simulation of the protocol of one file.
 
     Args:
         file: The parameter file.
@@ -148,7 +148,7 @@ class SimulationResult(Summarized):
     runs: tuple[Run, ...]
 
     def summary(self) -> tuple[str, str]:
-        """What was simulated, and the measured means beside the expected ones."""
+        """Return what was simulated, and the measured means beside the expected ones."""
         plan, messages, mse = self.simulation, self.messages, self.mse
         return f"{counted(plan.users, 'user')}, {counted(plan.runs, 'run')}, path {plan.path}", (
             f"{messages.measured / plan.users:.6g} messages per user, expected "

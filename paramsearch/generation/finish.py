@@ -1,4 +1,4 @@
-"""Stage 3: from estimates to a certified file.
+"""The last stage: from estimates to a certified file.
 
 The noise of a candidate is scaled until rigorous bounds of its worst pairs meet delta, rounded to
 rationals with no less noise, and certified as a whole.  If that fails, the pairs that the estimates
@@ -58,7 +58,7 @@ def finish(
     deadline: float = math.inf,
     progress: Progress = silent,
 ) -> tuple[ParameterFile, FloatArray]:
-    """The certified file, and the noise in it as parameters of the model.
+    """Make the certified file; also return the noise in it as parameters of the model.
 
     If the usual proof is not done by the ``deadline``, the fast evaluators prove what is left.
     """
@@ -95,7 +95,8 @@ def finish(
 def certified_in_time(
     file: ParameterFile, request: Request, deadline: float, progress: Progress = silent
 ) -> ParameterFile:
-    """Certify as asked; where nothing is, by the fast evaluators once the time is over."""
+    """Certify as asked; where nothing is asked for, by the fast evaluators once the time is
+    over."""
     if request.tier not in ("auto", "light"):
         return certify(file, tier=request.tier, progress=progress)
     try:
@@ -128,7 +129,7 @@ class WorstPairs:
         return WorstPairs(model, near, request, deadline)
 
     def calibrated(self, x: FloatArray, progress: Progress = silent) -> FloatArray:
-        """All means scaled so that the upper bound of these pairs is just below delta."""
+        """Scale all means so that the upper bound of these pairs is just below delta."""
 
         def worst(moved: FloatArray) -> float:
             return largest_bounds(
@@ -139,7 +140,7 @@ class WorstPairs:
         return _scaled(self.model, x, worst, _LARGE_MARGIN if many else _MARGIN, progress)
 
     def checked(self, x: FloatArray, progress: Progress) -> tuple[WorstPairs, FloatArray]:
-        """With the pairs that the estimates missed, and the means scaled for these as well."""
+        """Add the pairs that the estimates missed, and scale the means for these as well."""
         worst = self
         for _ in range(_REPAIRS):
             progress("looking for pairs that the estimates missed")
@@ -150,8 +151,7 @@ class WorstPairs:
         return worst, x
 
     def with_missed(self, x: FloatArray) -> WorstPairs | None:
-        """With the pairs, of all, that rigorous bounds do not show to meet delta; None if there are
-        no others."""
+        """Add every pair whose rigorous bound still exceeds delta; None if there are no others."""
         model, delta = self.model, self.model.target.problem.delta
         if model.pairs is None:
             upper = pair_bounds(model, x, None, _GAP)[1]
@@ -173,7 +173,7 @@ class WorstPairs:
 def calibrated(
     model: NoiseModel, x: FloatArray, request: Request, progress: Progress = silent
 ) -> FloatArray:
-    """All means scaled so that the bound for arbitrary sequences, or for the worst pairs, is just
+    """Scale all means so that the bound for arbitrary sequences, or for the worst pairs, is just
     below delta."""
     if model.target.problem.any_sequence:
         return _scaled(
@@ -195,7 +195,7 @@ def _scaled(
     margin: float,
     progress: Progress,
 ) -> FloatArray:
-    """All means scaled so that ``upper`` is below delta by about a relative ``margin``."""
+    """Scale all means so that ``upper`` is below delta by about a relative ``margin``."""
     bounds = count(1)
     goal = math.log(model.target.problem.delta) + math.log1p(-margin)
     scaling = MeanScaling(

@@ -114,7 +114,7 @@ class Generated(Summarized):
     more_error: MoreError | None = None
 
     def summary(self) -> tuple[str, str]:
-        """Those of the file, and how the search ended."""
+        """Return the file's summary, and how the search ended."""
         problem, numbers = self.file.summary()
         ends = {
             "interrupted": self.interrupted,
@@ -227,7 +227,7 @@ def _generate(
 
 
 def _target(request: Request) -> Target:
-    """The target of the search; choosing its central noise may take small searches."""
+    """Choose the target of the search; choosing its central noise may take small searches."""
     sizes = request.central_choices(largest_central_of(request))
     target = Target(request.problem, sizes[0], request.objective, m=usual_m(request.noise))
     if len(sizes) == 1:
@@ -238,7 +238,8 @@ def _target(request: Request) -> Target:
 
 
 def _predicted_messages(target: Target) -> float:
-    """What stage 1 predicts; if max_value is 1, what stage 2 finds for the only family."""
+    """Return the prediction of stage 1; if max_value is 1, the result of stage 2 for the only
+    family."""
     if target.problem.max_value == 1:
         return Search(target, Budget()).solve(FamilyDraft(1, {})).solution.messages
     return predicted(target).messages
@@ -258,7 +259,7 @@ def _with_paper_parameters(request: Request, target: Target, progress: Progress)
 
 
 def _similar_file(request: Request, target: Target, progress: Progress) -> ParameterFile | None:
-    """The file of the package's table for the most similar problem, if there is one."""
+    """Return the file of the package's table for the most similar problem, if there is one."""
     from paramsearch.tables.lookup import Table
 
     try:
@@ -276,7 +277,7 @@ def _similar_file(request: Request, target: Target, progress: Progress) -> Param
 
 
 def _start(file: ParameterFile, target: Target) -> Start:
-    """The family and noise of a file, without the values that only larger ones need."""
+    """Return the family and noise of a file, without the values that only larger ones need."""
     top, wanted = file.problem.max_value, target.problem.max_value
     if top < wanted:
         raise InvalidParameter(f"the file to resume has max_value {top}, not {wanted}")
@@ -394,7 +395,8 @@ def _more_error(search: Search, best: Candidate, file: ParameterFile) -> MoreErr
 
 
 def _fewer_bits(search: Search, best: Candidate, bits: float) -> float | None:
-    """About the bits per user of a family with shorter messages, if these are fewer than ``bits``.
+    """Estimate the bits per user of a family with shorter messages, if these are fewer than
+    ``bits``.
 
     Stage 1 predicts them; it is off by as much as for the family that was found.
     """

@@ -159,7 +159,8 @@ class GeneratedReal(Generated):
     paper: PaperRounding | None = None
 
     def summary(self) -> tuple[str, str]:
-        """Those of the file, the error in the units of the values, and how the search ended."""
+        """Return the file's summary, the error in the units of the values, and how the search
+        ended."""
         problem, numbers = super().summary()
         if (error := real_error(self.file)) is not None:
             numbers += f"; RMSE at most {error.total:.6g} of the sum of the values"
@@ -224,7 +225,7 @@ def generate_real(
 
 
 def _needs(target: RealTarget) -> str:
-    """What the error takes at least, in words."""
+    """Say what the error takes at least."""
     least = target.coarsest()
     step = (target.high - target.low) / least
     text = f"this error needs max_value >= {least:,}, steps of at most {step:.3g}"
@@ -234,7 +235,7 @@ def _needs(target: RealTarget) -> str:
 
 
 def _rounding_of(file: ParameterFile, request: RealRequest) -> Rounding:
-    """The rounding of a file that was made for the same values and the same error."""
+    """Return the rounding of a file that was made for the same values and the same error."""
     target, error = request.target, real_error(file)
     if error is None:
         raise InvalidParameter("the file to resume is not for real values")

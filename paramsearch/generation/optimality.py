@@ -43,7 +43,8 @@ _GAP = 3e-4
 
 @dataclass(frozen=True)
 class LocalOptimality:
-    """``proven`` of the ``listed`` moves violate delta; the others are undecided.
+    """The result of trying to lower single parameters: ``proven`` of the ``listed`` moves violate
+    delta; the others are undecided.
 
     Attributes:
         listed: Number of moves that would save messages.
@@ -97,7 +98,7 @@ def prove_local_optimality(
 
 
 def _violates_for_sequences(model: NoiseModel, x: FloatArray, request: Request) -> bool:
-    """Whether the notary proves a violation; its lower bounds hold for adaptive sequences."""
+    """Tell whether the notary proves a violation; its lower bounds hold for adaptive sequences."""
     problem = model.target.problem
     mechanism = claimed_mechanism(proposed_file(model, x, request))
     notary = Notary(mechanism, problem.releases, adjacency=problem.adjacency)

@@ -32,7 +32,8 @@ _SECONDS = 120.0
 
 
 def polished(best: Candidate, *, deadline: float = math.inf) -> Candidate:
-    """The candidate with more exact noise; the same where that would take as long as the search.
+    """Find more exact noise for a candidate; return it unchanged where that would take as long as
+    the search.
 
     No step begins after the ``deadline``.
     """

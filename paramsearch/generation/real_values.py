@@ -1,4 +1,4 @@
-"""Real values: how finely to round, and how much of the error to spend on rounding.
+"""Real values: the choice of how finely to round, and how much of the error to spend on rounding.
 
 Values in [low, high] count as values in [0, 1], in units of high - low.  A value is rounded at
 random to a multiple of 1 / max_value, which adds a variance of at most 1/4 in units of that step
@@ -86,7 +86,7 @@ class Rounding:
 
 @dataclass(frozen=True)
 class PaperRounding:
-    """What the paper takes for the same error.
+    """The rounding that the paper takes for the same error.
 
     Attributes:
         max_value: Number of steps to which it rounds the values.
@@ -162,7 +162,7 @@ class RealTarget:
 
     @property
     def settings(self) -> dict[str, str | float | int]:
-        """What a file says of the values, for its provenance."""
+        """The entries of a file's provenance about the values."""
         return {
             "values": "real, rounded at random to integers",
             "low": self.low,
@@ -171,7 +171,8 @@ class RealTarget:
         }
 
     def eps_central(self, max_value: int) -> float:
-        """The smallest eps* that meets the error at this max_value; infinite if none does."""
+        """Return the smallest eps* that meets the error at this max_value; infinite if none
+        does."""
         variance = self.problem.honest * (self.mse * max_value**2 - self.problem.n / 4)
         if variance <= 0:
             return math.inf

@@ -1,4 +1,4 @@
-"""How a budget in seconds is divided between the search and the proof."""
+"""The division of a budget in seconds between the search and the proof."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SMALLEST_SEARCH = 0.25
 
 @dataclass(frozen=True)
 class TimePlan:
-    """What a budget is spent on.
+    """A plan for a budget: how much goes to the search, how much to the proof.
 
     Attributes:
         tier: How the result is proved.
@@ -110,7 +110,7 @@ class TimePlan:
 
     @property
     def needed(self) -> float:
-        """About how long the shortest search and the proof take together."""
+        """About the seconds that the shortest search and the proof take together."""
         return self.first_answer + self.proof_seconds
 
     def check(self, share: float = 1.0) -> None:

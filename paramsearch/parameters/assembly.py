@@ -123,7 +123,8 @@ _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def _deployed(noise: ExactLaw, fraction: Fraction) -> ExactLaw:
-    """What all users sample: a rational rate, such that this fraction of them has enough."""
+    """Return the law that all users sample: a rational rate, such that this fraction of them has
+    enough."""
     rate = noise.event_rate() / ball(fraction)
     digits = _RATE_BITS - math.frexp(float(rate.mid()))[1]
     return noise.with_rate(_up(rate, digits))
@@ -224,7 +225,8 @@ def _double(value: arb) -> float:
 
 
 def reassembled(file: ParameterFile, certificate: Certificate | None) -> ParameterFile:
-    """The same problem, rationals and provenance; everything else is computed again."""
+    """Return the file with the same problem, rationals and provenance; everything else is computed
+    again."""
     return _assembled_for(file, file.problem, certificate)
 
 
@@ -237,7 +239,7 @@ def _assembled_for(
 
 
 def rescaled(file: ParameterFile, n: int) -> ParameterFile:
-    """The same total noise for another number of users; not certified yet.
+    """Return the same total noise for another number of users; not certified yet.
 
     The messages that are seen do not depend on n, only which user adds which part of them.
 
@@ -260,7 +262,7 @@ def _with_users(problem: ProblemSection, n: int) -> ProblemSection:
 
 
 def for_users(file: ParameterFile, n: int) -> ParameterFile:
-    """The same total noise for another number of users, with its certificate.
+    """Return the same total noise for another number of users, with its certificate.
 
     The certificate is about what is seen, which does not depend on who adds which part.
     """

@@ -1,4 +1,4 @@
-"""What a document claims, or what is asked about it instead."""
+"""Claims: what a document claims, or what is asked about it instead."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Claim:
         return self.releases > 1 and not self.same_change
 
     def question(self, claimed: float | None = None) -> Question:
-        """What the proof is asked, about the claimed delta or another one."""
+        """Return the question for a proof, about the claimed delta or another one."""
         return Question(
             eps=self.eps,
             releases=self.releases,

@@ -1,4 +1,4 @@
-"""What may be audited: a parameter file, or a configuration that is proposed.
+"""Documents that may be audited: a parameter file, or a configuration that is proposed.
 
 A file of a known format whose hash, certificate or numbers do not fit is rejected, not ignored:
 where its problem and its noise can be read all the same, an audit says what that noise gives.
@@ -72,7 +72,8 @@ class _Noise(_Readable):
 
 
 class _NoiseOfAtom(_Noise):
-    """Of either law; a field that the law does not have is ignored, as all others are."""
+    """The noise of an atom, of either law; a field that the law does not have is ignored, as all
+    others are."""
 
     atom: Elements
     law: NoiseLaw = NEGATIVE_BINOMIAL

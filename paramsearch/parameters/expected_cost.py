@@ -41,7 +41,7 @@ _BITS = 128
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedCost:
-    """What one release of a document costs, and how accurate it is.
+    """The cost and the accuracy of one release of a document.
 
     Attributes:
         n: Number of users.
@@ -72,7 +72,8 @@ class ExpectedCost:
 
     @staticmethod
     def of(document: ParameterFile | Proposal, claim: Claim) -> ExpectedCost | None:
-        """Of a file for its own claim, of a configuration for this one; None if it is unknown.
+        """Return the cost of a file for its own claim, of a configuration for this one; None if it
+        is unknown.
 
         The central mechanism of another adjacency is nothing to compare a file with.
         """
@@ -84,7 +85,7 @@ class ExpectedCost:
 
     @staticmethod
     def of_file(file: ParameterFile) -> ExpectedCost:
-        """What a file says of itself."""
+        """Return the cost that a file states."""
         ratio = _over_central(
             file.error, Claim.of(file), max_value=file.problem.max_value, dimension=file.dimension
         )
@@ -106,8 +107,8 @@ class ExpectedCost:
 
     @staticmethod
     def _of_proposal(proposal: Proposal, claim: Claim) -> ExpectedCost | None:
-        """Of a configuration that says for how many users it is; None if it does not, or if its
-        noise is beyond the range of doubles."""
+        """Return the cost of a configuration that says for how many users it is; None if it does
+        not, or if its noise is beyond the range of doubles."""
         if proposal.n is None:
             return None
         top, dimension = proposal.max_value, proposal.dimension

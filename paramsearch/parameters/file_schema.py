@@ -58,5 +58,5 @@ def schema() -> dict[str, Any]:
 
 
 def _if_format(name: str, then: dict[str, Any]) -> dict[str, Any]:
-    """What holds for the files of one format."""
+    """Return the rule for the files of one format."""
     return {"if": {"properties": {"format": {"const": name}}}, "then": then}

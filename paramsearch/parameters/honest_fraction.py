@@ -1,4 +1,4 @@
-"""Which fraction of the users is meant: the double that a file stores, or the decimal behind it.
+"""The fraction of the users that is meant: the double that a file stores, or the decimal behind it.
 
 0.9 as a double is slightly more than 9/10.  Whoever asks for 0.9 wants to be safe when nine of ten
 users add noise, so the proof is for the smaller of the double and the shortest decimal that reads

@@ -242,7 +242,7 @@ class ParameterFile(Summarized, Part):
         return self
 
     def mechanism(self) -> Mechanism:
-        """What the deployed sampler does with all users."""
+        """Return the mechanism of the deployed sampler with all users."""
         atoms = noises((entry.atom, entry.exact()) for entry in self.atoms)
         central = ExactCentral(p=Fraction(self.central.p), rate=Fraction(self.central.rate))
         return Mechanism(self.problem.max_value, atoms, central, self.dimension)
@@ -354,7 +354,7 @@ def from_json(data: Any, *, source: str) -> ParameterFile:
 
 
 def _is_newer(given: object) -> bool:
-    """Whether this names a format that a later version may have."""
+    """Tell whether this names a format that a later version may have."""
     name, _, known = NAMED_LAWS.partition("/")
     found = re.fullmatch(rf"{name}/([1-9][0-9]{{0,8}})", given) if isinstance(given, str) else None
     return found is not None and int(found[1]) > int(known)

@@ -28,13 +28,13 @@ _MAKES_ONE = "sign --create-key makes one"
 
 
 def signature_path(path: AnyPath) -> Path:
-    """Where the signature of a file is kept by default."""
+    """Return the path of a file's signature by default."""
     path = as_path(path)
     return path.with_name(path.name + ".sig")
 
 
 def public_path(key: AnyPath) -> Path:
-    """Where the public key is kept that belongs to a private key made here."""
+    """Return the path of the public key that belongs to a private key made here."""
     key = as_path(key)
     return key.with_name(key.name + ".pub")
 
@@ -133,7 +133,7 @@ def _key(path: AnyPath, decode: Any, wanted: Literal["private", "public"]) -> An
 
 
 def _why_not(pem: bytes, wanted: Literal["private", "public"]) -> str:
-    """What is wrong with the content of a key file that cannot be read, and what to give."""
+    """Say what is wrong with the content of a key file that cannot be read, and what to give."""
     if b"-----BEGIN " not in pem:
         return f"it is not PEM, which begins with -----BEGIN {wanted.upper()} KEY-----"
     if wanted == "private" and b"BEGIN PUBLIC KEY" in pem:

@@ -1,4 +1,4 @@
-"""What a parameter file guarantees and which noise it has, in words."""
+"""Words about a parameter file: its guarantee and its noise."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def claim_in_words(
 
 
 def file_claim_in_words(file: ParameterFile) -> str:
-    """What a file claims, in words."""
+    """Say what a file claims."""
     return claim_in_words(
         Claim.of(file),
         proved_for=claimed_fraction(file),
@@ -110,7 +110,7 @@ def file_claim_in_words(file: ParameterFile) -> str:
 
 
 def values_of(file: ParameterFile) -> str | None:
-    """What a file for real values does with them, in words; None for integers and vectors."""
+    """Say what a file for real values does with them; None for integers and vectors."""
     ends = stated_range(file)
     if ends is None:
         return None
@@ -151,7 +151,7 @@ def _burst_sizes(document: ParameterFile | Proposal) -> list[int]:
 
 
 def _law_in_words(sizes: Iterable[int]) -> str:
-    """What is said of noises with these m; nothing of negative binomials alone.
+    """Describe noises with these m; return nothing for negative binomials alone.
 
     >>> _law_in_words([8, 8]), _law_in_words([0, 4, 8]), _law_in_words([0, 0])
     ('in bursts (m = 8)', 'some in bursts (m = 4 to 8)', '')

@@ -260,7 +260,7 @@ def _paint(level: int) -> dict[str, str]:
 
 
 def _edge(index: int, width: float) -> float:
-    """Where a cell begins and its neighbor ends, from the corner of the map.
+    """Return where a cell begins and its neighbor ends, from the corner of the map.
 
     A multiple of 1/8 is exact in the arithmetic of a browser, so that neighbors share their edge
     however the page is scaled, and no line of the page's color shows between them.

@@ -332,7 +332,7 @@ def _pairs(audit: Audit, bounds: FloatArray | None) -> Html:
 
 
 def _absent(audit: Audit) -> str:
-    """Why there is no drawing."""
+    """Say why there is no drawing."""
     if audit.proof is not None and audit.proof.enclosure.lower == 1:
         return "A message without noise gives its input away: δ = 1 for every ε."
     if not _has_geometric_noise(audit):

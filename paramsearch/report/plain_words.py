@@ -100,7 +100,7 @@ _GLOSSARY = (
 
 
 def summary_section(audit: Audit, users: int | None) -> Html:
-    """What was checked, what came out, and what it rests on."""
+    """Summarize what was checked, what came out, and what it rests on."""
     return section(
         "summary",
         "In plain words",

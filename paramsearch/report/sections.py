@@ -78,7 +78,7 @@ _METHODS = {
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedFile:
-    """Which file was audited, and when.
+    """The file that was audited, and the time.
 
     Attributes:
         source: Its name; of a path, only the last part is shown.
@@ -167,7 +167,7 @@ def _margin(claimed: float, bound: float, side: str) -> Html | str:
 
 
 def no_lower_bound(proof: Proof) -> str:
-    """Why the proof has no lower bound."""
+    """Say why the proof has no lower bound."""
     return "proved for less noise" if proof.less_noise else "more atoms than values"
 
 

@@ -41,7 +41,7 @@ class Cases:
     infinite: float
 
     def on_grid(self, step: float) -> OffsetPoints:
-        """Every offset split between two grid points, and equal points together."""
+        """Split every offset between two grid points, and merge equal points."""
         position = self.offset / step
         if not np.abs(position).max() < _MOST_CELLS:
             raise TooLarge(
@@ -74,7 +74,7 @@ class OffsetPoints:
 
 @dataclass(frozen=True)
 class ThinnedCentral:
-    """NB(share, e^{-step}) on +1 and on -1, up to mass of about ``tail``.
+    """The noise NB(share, e^{-step}) on +1 and on -1, up to mass of about ``tail``.
 
     Args:
         share: The parameter r of each of the two noises, at most 1.
@@ -130,7 +130,7 @@ class ThinnedCentral:
         return 1.01 * UNIT_ROUNDOFF * 4 * (ratios + (size + 16) * (1 + spread))
 
     def cases(self, distance: int) -> Cases:
-        """For a change of the sum by ``distance``."""
+        """Return the cases for a change of the sum by ``distance``."""
         if distance not in self._known:
             self._known[distance] = self._cases(distance)
         return self._known[distance]
@@ -157,7 +157,8 @@ class ThinnedCentral:
         return found.cases(1 + self.error)
 
     def _reach(self, distance: int) -> int:
-        """About the largest difference of M for D = 0 and D = ``distance``, where it is largest."""
+        """Estimate the largest difference of M for D = 0 and D = ``distance``, where it is
+        largest."""
         zero = np.zeros(1, np.int64)
         chance, _ = self._coupled(zero, zero + min(distance, self.size - 1), _FARTHEST)
         return min(int(np.abs(np.nonzero(chance[0])[0] - _FARTHEST).max()) + 2, _FARTHEST)
@@ -165,7 +166,8 @@ class ThinnedCentral:
     def _coupled(
         self, before: IntArray, after: IntArray, reach: int
     ) -> tuple[FloatArray, FloatArray]:
-        """The laws of the differences of M before and after, and what they leave out."""
+        """Return the laws of the differences of M before and after, and the mass that they leave
+        out."""
         from accounting.composition.dropouts.coupling_kernels import quantile_couplings
 
         check_time()

@@ -112,11 +112,11 @@ class ThinnedPairs:
         )
 
     def subset(self, changes: IntArray) -> ThinnedPairs:
-        """Only these changes; what is known of the central noise is kept."""
+        """Return only these changes; what is known of the central noise is kept."""
         return replace(self, view_pairs=self.view_pairs.subset(changes))
 
     def profiles(self, eps: float, releases: int, *, gap: float) -> ThinnedProfiles:
-        """The profiles on a grid for a question about ``releases`` releases at ``eps``."""
+        """Bound the profiles on a grid for a question about ``releases`` releases at ``eps``."""
         largest = max(float(cases.offset.max()) for cases in self.cases().values())
         slack = max(eps / releases - largest, _LEAST_SLACK * eps / releases, 1e-3)
         return ThinnedProfiles(
@@ -134,7 +134,7 @@ class ThinnedProfiles:
         self._central, self._points = cache(self._mixture), cache(self._on_grid)
 
     def _mixture(self, index: int) -> DominatingPair:
-        """A pair that dominates the central factor ``index``."""
+        """Return a pair that dominates the central factor ``index``."""
         from accounting.composition.dropouts.coupling_kernels import add_shifted_profiles
 
         m, b = self.pairs.mixtures[index].tolist()
@@ -193,7 +193,7 @@ class ThinnedProfiles:
         return np.asarray(np.minimum(found * (1 + (2 * len(at) + 64) * UNIT_ROUNDOFF), 1.0))
 
     def as_profiles(self) -> Profiles:
-        """The profiles of all changes, for several releases."""
+        """Return the profiles of all changes, for several releases."""
         central = [self._central_of(tuple(f.tolist())) for f in self.pairs.central_factors]
         parts = self.parts
         base = parts.base + min(pair.base for pair in central)

@@ -195,7 +195,8 @@ def windows(
     out: FloatArray,
     proves: BoolArray,
 ) -> None:
-    """Where Markov's inequality leaves little enough of the tilted loss of every pair outside.
+    """Find for every pair the window outside of which Markov's inequality leaves little enough of
+    the tilted loss.
 
     Under tilt number ``indices[i]`` a share of e^log_tail may lie outside, where log_tail is
     ``log_allowed[i]`` less the log-moment of the pair; only pairs with log_tail < 0 that is at most

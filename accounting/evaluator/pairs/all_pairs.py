@@ -77,7 +77,7 @@ def refined(
     absolute: float = 0.0,
     progress: Progress = silent,
 ) -> AllBounds:
-    """The same with closer bounds of the pairs that may be the worst; of very many, those with the
+    """Return closer bounds of the pairs that may be the worst; of very many, of those with the
     largest upper bounds."""
     lower, upper = known.lower.copy(), known.upper.copy()
     left = np.flatnonzero(upper > max(float(lower.max(initial=0.0)), absolute / 2))

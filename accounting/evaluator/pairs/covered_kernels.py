@@ -12,7 +12,7 @@ from accounting.base.jit import kernel
 def covers(
     start: IntArray, code: IntArray, kind: IntArray, size: IntArray, one: int, other: int
 ) -> bool:
-    """Whether the factors of pair ``one`` can be matched to those of ``other``.
+    """Tell whether the factors of pair ``one`` can be matched to those of ``other``.
 
     Both lists of codes are increasing, that is, by kind and then by decreasing size: if there is a
     match, the largest of one kind can be matched to the largest, and so on.

@@ -52,7 +52,7 @@ def mixture_log_sums(
     values: FloatArray,
     out: FloatArray,
 ) -> None:
-    """The same with the logarithms of all arrays."""
+    """Compute the same sums from and to logarithms."""
     columns = values.shape[1]
     total = np.zeros(columns)
     peak = np.zeros(columns)

@@ -1,4 +1,4 @@
-"""Bursts: Poisson many of them, each of 1 + NB(m, p) copies (bursts.md).
+"""The law of bursts: Poisson many of them, each of 1 + NB(m, p) copies (bursts.md).
 
 The law of Z = sum over i <= N of (1 + G_i) with N ~ Poisson(rate) and G_i ~ NB(m, p), m a whole
 number, all independent.  m = 1 is the law of Polya and Aeppli.  Its generating function is
@@ -31,7 +31,7 @@ _LARGEST_EXPONENT = 700.0
 
 @dataclass(frozen=True)
 class Burst:
-    """Noise that comes in bursts.
+    """A law of noise that comes in bursts.
 
     Args:
         rate: Expected number of bursts, greater than 0.
@@ -60,7 +60,7 @@ class Burst:
 
     @staticmethod
     def from_mean(*, mean: float, r: float, m: int) -> Burst:
-        """The law with this mean, about as spread out as NB(r, p) with the same mean.
+        """Return the law with this mean, about as spread out as NB(r, p) with the same mean.
 
         With rho = r (m + 1) / m there are mean rho / (mean + rho) bursts of 1 + mean / rho copies:
         where bursts are large, their number is about rho and the variance about mean^2 / r.
@@ -97,11 +97,11 @@ class Burst:
         return self.rate * (self._size**2 + self.m * self.p / (1 - self.p) ** 2)
 
     def times(self, factor: float) -> Burst:
-        """The noise of so many times as many users."""
+        """Return the noise of this multiple of the users."""
         return replace(self, rate=self.rate * factor)
 
     def sample(self, random: np.random.Generator) -> int:
-        """A draw for simulations: it protects nobody."""
+        """Draw a number for simulations: it protects nobody."""
         bursts = int(random.poisson(self.rate))
         return bursts + int(random.negative_binomial(self.m * bursts, 1 - self.p) if bursts else 0)
 
@@ -166,7 +166,7 @@ class Burst:
         )
 
     def tilted_mean(self, log_t: float, log_rest: float) -> float:
-        """About the mean under the weights t^Z."""
+        """Estimate the mean under the weights t^Z."""
         exponent = log_t + self.m * (math.log1p(-self.p) - log_rest)
         if exponent > _LARGEST_EXPONENT:
             return math.inf

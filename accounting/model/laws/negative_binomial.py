@@ -56,7 +56,7 @@ class NegativeBinomial:
 
     @staticmethod
     def from_mean(*, mean: float, r: float) -> NegativeBinomial:
-        """The law with this mean and this r.
+        """Return the law with this mean and this r.
 
         Args:
             mean: The mean r p / (1 - p), greater than 0.
@@ -83,11 +83,11 @@ class NegativeBinomial:
         return self.r * self.p / (1 - self.p) ** 2
 
     def times(self, factor: float) -> NegativeBinomial:
-        """The noise of so many times as many users."""
+        """Return the noise of this multiple of the users."""
         return NegativeBinomial(self.r * factor, self.p)
 
     def sample(self, random: np.random.Generator) -> int:
-        """A draw for simulations: it protects nobody."""
+        """Draw a number for simulations: it protects nobody."""
         return int(random.negative_binomial(self.r, 1 - self.p))
 
     @property
@@ -128,7 +128,7 @@ class NegativeBinomial:
         return self.r * (right - log_rest), self.r * (abs(log_rest) + abs(right) + 8)
 
     def tilted_mean(self, log_t: float, log_rest: float) -> float:
-        """About the mean under the weights t^Z."""
+        """Estimate the mean under the weights t^Z."""
         return self.r * self.p * math.exp(log_t - log_rest)
 
     def largest_loss(self, shift: int) -> float:

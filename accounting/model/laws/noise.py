@@ -36,7 +36,7 @@ _MOST_SHOWN = 3
 
 @dataclass(frozen=True)
 class NoiseSum:
-    """The sum of independent noises.
+    """A sum of independent noises.
 
     Args:
         parts: The noises.
@@ -63,7 +63,7 @@ class NoiseSum:
 
     @staticmethod
     def of(parts: Law | Iterable[Law]) -> NoiseSum:
-        """The sum of one or several noises."""
+        """Return the sum of one or several noises."""
         return NoiseSum((parts,) if isinstance(parts, Law) else tuple(parts))
 
     @property
@@ -93,7 +93,7 @@ class NoiseSum:
         return max([self.p_ulps, *(part.p_ulps for part in self.parts if isinstance(part, Burst))])
 
     def _chernoff(self, n: float) -> tuple[float, float]:
-        """(log t, log E t^Z rounded up) for about the t that bounds Pr[Z >= n] best.
+        """Return (log t, log E t^Z rounded up) for about the t that bounds Pr[Z >= n] best.
 
         t lies in (1, 1/p_max) and is given through the slack 1 - p_max t (floating_point.md, F2).
         """
@@ -133,7 +133,7 @@ class NoiseSum:
         return any(isinstance(part, Burst) for part in self.parts)
 
     def _best_slack(self, n: float, p_max: float) -> float:
-        """About the slack at which the mean under the weights t^Z is n; for a single negative
+        """Estimate the slack at which the mean under the weights t^Z is n; for a single negative
         binomial that is r / (n + r)."""
         if len(self.parts) == 1 and isinstance(self.parts[0], NegativeBinomial):
             return self.parts[0].r / (n + self.parts[0].r)
@@ -155,7 +155,7 @@ class NoiseSum:
         return min(1.0, math.exp(min(0.0, exponent)) * (1 + 1e-12) + 5e-324)
 
     def length(self, tail: float) -> int:
-        """A table length beyond which at most about ``tail`` is left."""
+        """Return a table length beyond which at most about ``tail`` is left."""
         log_tail, scale = math.log(tail), 1 / (1 - self._largest_p)
         guess = self.mean + math.sqrt(-2 * log_tail * self.variance) - 0.75 * log_tail * scale
         for _ in range(_LENGTH_STEPS):  # the length for the t that is best for the last one
@@ -187,5 +187,5 @@ class NoiseSum:
 
 
 def _log_rest(p: float, p_max: float, slack: float) -> float:
-    """log(1 - p t) for the t with 1 - p_max t = slack: p t = (p / p_max) (1 - slack)."""
+    """Return log(1 - p t) for the t with 1 - p_max t = slack: p t = (p / p_max) (1 - slack)."""
     return math.log(slack if p == p_max else 1 - p / p_max * (1 - slack))

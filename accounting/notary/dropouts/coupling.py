@@ -41,7 +41,7 @@ _BLOCK = 16
 
 @dataclass(frozen=True)
 class Cases:
-    """What a change of the sum by ``distance`` does to the central noises, after coupling.
+    """The effect of a change of the sum by ``distance`` on the central noises, after coupling.
 
     Entry i is a set of outcomes with masses ``p`` and ``q`` under the two laws, ``loss`` the
     logarithm of their ratio, under which z_0 is shifted by first_shift + ``shift``, first_shift

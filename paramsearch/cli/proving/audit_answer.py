@@ -1,4 +1,4 @@
-"""What ``paramsearch audit`` answers: facts for people, an object for machines."""
+"""The answer of ``paramsearch audit``: facts for people, an object for machines."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Answer:
 
     @property
     def _certificate(self) -> str | None:
-        """What to say about the certificate of a parameter file."""
+        """A sentence about the certificate of a parameter file."""
         found, document = self.found, self.document
         if not isinstance(document, ParameterFile):
             return None
@@ -127,7 +127,7 @@ class Answer:
 
     @property
     def _adjacency(self) -> str | None:
-        """What to say where the audit is about another adjacency than the file."""
+        """A sentence where the audit is about another adjacency than the file."""
         document, asked = self.document, self.found.claim.adjacency
         own = document.problem if isinstance(document, ParameterFile) else document
         if own.adjacency == asked:
@@ -212,7 +212,7 @@ class Answer:
         return [atom for atom, parts in self.found.mechanism.atoms.items() if not parts]
 
     def _made_for_fewer(self, releases: int) -> bool:
-        """Whether the file was made for fewer releases than are asked about."""
+        """Tell whether the file was made for fewer releases than are asked about."""
         document = self.document
         return isinstance(document, ParameterFile) and document.problem.releases < releases
 
@@ -307,7 +307,7 @@ def unreadable(reason: str, file_sha256: str) -> dict[str, Any]:
 
 
 def unreadable_in_words(reason: str, file_sha256: str) -> Iterator[Fact]:
-    """The same for people."""
+    """Return the facts about a rejected file whose noise cannot be read."""
     yield "verdict", "rejected", _STYLE["rejected"]
     yield "because", reason
     yield "its noise", "cannot be read"

@@ -40,7 +40,7 @@ _PLOT_GAP = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What is evaluated, and the claim it is compared with, if there is one."""
+    """The document to evaluate, and the claim to compare it with, if there is one."""
 
     document: ParameterFile | Proposal
     profile: Profile
@@ -195,7 +195,7 @@ def profile(
 
 
 def _stated(document: ParameterFile | Proposal) -> ProblemSection | Proposal:
-    """Where a document says its eps and its delta."""
+    """Return where a document says its eps and its delta."""
     from accounting.model.configuration import Proposal
 
     return document if isinstance(document, Proposal) else document.problem

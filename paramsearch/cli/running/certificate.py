@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def warn_uncertified(file: ParameterFile) -> bool:
-    """Whether the file has a certificate; without one, a warning on stderr."""
+    """Tell whether the file has a certificate; without one, print a warning on stderr."""
     if file.certificate is not None:
         return True
     note(

@@ -17,6 +17,9 @@ from paramsearch.cli.running.real_range import real_range
 if TYPE_CHECKING:
     from paramsearch.deploy import Randomizer
 
+_MOST_DIGITS = 640
+"""Number of digits from which on Python may refuse to read an integer."""
+
 
 def randomize(
     file: options.CertifiedFile,
@@ -154,8 +157,12 @@ def _integer(text: str, name: str = "value") -> int:
     try:
         return int(text)
     except ValueError:
-        remedy = "; real values need --low and --high" if name == "value" else ""
-        raise InvalidParameter(f"{name} {text!r:.40} is not an integer{remedy}") from None
+        if len(text) > _MOST_DIGITS and text.strip("+-").isdecimal():
+            why = "is larger than every value of a file"
+        else:
+            why = "is not an integer"
+            why += "; real values need --low and --high" if name == "value" else ""
+        raise InvalidParameter(f"{name} {text!r:.40} {why}") from None
 
 
 def _number(text: str) -> float:

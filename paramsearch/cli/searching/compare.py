@@ -143,7 +143,7 @@ def compare(
 
 
 def _scope(request: Request) -> Iterator[str]:
-    """What is compared where that is not one sum with noise from everybody."""
+    """Say what is compared where that is not one sum with noise from everybody."""
     if request.dimension > 1:
         yield f"vectors of dimension {request.dimension:,}: the error is that of each coordinate"
     if request.releases > 1:
@@ -155,7 +155,7 @@ def _scope(request: Request) -> Iterator[str]:
 
 
 def _side_by_side(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
-    """Rows of the same mechanism after each other, and equal ones once."""
+    """Put rows of the same mechanism after each other, and equal ones once."""
     by_name: dict[str, list[ComparisonRow]] = {}
     for row in dict.fromkeys(rows):
         by_name.setdefault(row.mechanism, []).append(row)
@@ -163,7 +163,7 @@ def _side_by_side(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def _cells(row: ComparisonRow | None, *, labeled: bool) -> tuple[str, ...]:
-    """The texts of a row, or without one the heads; ``labeled`` rows say their adjacency."""
+    """Return the texts of a row, or without one the heads; ``labeled`` rows say their adjacency."""
     first, *others = _HEADS if row is None else _texts(row)
     if not labeled:
         return first, *others

@@ -92,7 +92,7 @@ def generate_real(
 
 
 def _beside(made: GeneratedReal) -> Iterator[Fact]:
-    """What was predicted, and what the paper would send."""
+    """Return facts about what was predicted, and what the paper would send."""
     change = made.file.cost.bits_per_user / made.predicted_bits - 1
     compared = "more" if change > 0 else "fewer"
     yield "prediction", f"{100 * abs(change):.1f}% {compared} bits than predicted before the search"

@@ -65,7 +65,8 @@ def generate_and_deliver(
 
 
 def _paper_for_vectors(problem: Problem, file: ParameterFile) -> Iterator[Fact]:
-    """What the noise of the paper's theorem costs for the same vectors and the same error."""
+    """Return facts about the cost of the paper's theorem for the same vectors and the same
+    error."""
     from paramsearch.comparison import published_noise
 
     if problem.dimension == 1 or problem.releases > 1:  # it has nothing for several releases
@@ -84,7 +85,7 @@ def _paper_for_vectors(problem: Problem, file: ParameterFile) -> Iterator[Fact]:
 
 
 def uncertified_beside(output: Path) -> Path:
-    """Where the result of a search is kept whose proof was interrupted."""
+    """Return the path that keeps the result of a search whose proof was interrupted."""
     return output.with_name(f"{output.stem}.uncertified{output.suffix or '.json'}")
 
 
@@ -172,7 +173,7 @@ def file_to_resume(path: Path | None, request: Request | RealRequest) -> Paramet
 
 
 def _stated(file: ParameterFile, name: str) -> Any:
-    """What a file says of an entry of a request."""
+    """Return what a file says about an entry of a request."""
     if name == "dimension":
         return file.dimension
     return file.noise if name == "noise" else getattr(file.problem, name)
@@ -181,7 +182,7 @@ def _stated(file: ParameterFile, name: str) -> Any:
 def better(
     made: GeneratedKind, start: ParameterFile | None, tier: Tier, say: Progress
 ) -> GeneratedKind:
-    """What was made, or the file that the search started from if that is as good."""
+    """Return the new file, or the file that the search started from if that is as good."""
     if start is None or start.certificate is None or not _as_good(start, made.file):
         return made
     try:
@@ -191,7 +192,7 @@ def better(
 
 
 def _as_good(old: ParameterFile, new: ParameterFile) -> bool:
-    """Whether the old file has no more messages, bits and error than the new one."""
+    """Tell whether the old file has no more messages, bits and error than the new one."""
     return (
         old.cost.noise_messages <= new.cost.noise_messages
         and old.cost.bits_per_user <= new.cost.bits_per_user

@@ -96,7 +96,7 @@ def audit_table(
 
 
 def _verdicts(table: Table, rows: list[Row], tier: Tier, say: Progress) -> Iterator[AuditResult]:
-    """The verdicts in the order in which the proofs end."""
+    """Yield the verdicts in the order in which the proofs end."""
     from paramsearch.filling.pools import LocalPool
     from paramsearch.filling.worker import AuditJob, AuditResult, run_audit
 
@@ -138,7 +138,7 @@ def _facts(
 
 
 def costing_more(rows: tuple[Row, ...], tolerance: float) -> Iterator[tuple[Cell, Cell]]:
-    """Problems that cost more than a harder one, by more than the relative ``tolerance``."""
+    """Yield problems that cost more than a harder one, by more than the relative ``tolerance``."""
     from paramsearch.tables.cell import Cell, harder_neighbors
 
     cost = {

@@ -166,7 +166,7 @@ def _facts(found: Found, output: Path | None) -> Iterator[Fact]:
 
 
 def _distance(found: Found) -> str:
-    """In which ways the file is stricter than the request."""
+    """Say in which ways the file is stricter than the request."""
     row, query = found.row, found.query
     parts = []
     if row.eps < query.eps:
@@ -181,7 +181,7 @@ def _distance(found: Found) -> str:
 
 
 def search_instead(option: str, words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
-    """The command that has an option that ``lookup`` lacks, with what else was asked for.
+    """Return the command that has an option that ``lookup`` lacks, with what else was asked for.
 
     Args:
         option: The option, such as --releases.

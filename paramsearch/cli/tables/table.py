@@ -106,7 +106,8 @@ def _facts(summary: Summary, output: Path, seconds: float) -> Iterator[Fact]:
 
 @contextmanager
 def _progress(folder: Folder) -> Iterator[tuple[Callable[[Event], None], Callable[[str], None]]]:
-    """How to report an event and a remark: a bar on a terminal, elsewhere a line for each."""
+    """Return functions that report an event and a remark: by a bar on a terminal, elsewhere by a
+    line for each."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -22,7 +22,7 @@ _EXAMPLE = ("index.html", "page.js")
 
 
 def is_ours(name: str, content: bytes) -> bool:
-    """Whether this content of a file is of this client, perhaps of another version.
+    """Tell whether this content of a file is of this client, perhaps of another version.
 
     >>> is_ours("paramsearch.js", client_files()["paramsearch.js"]), is_ours("page.js", b"mine")
     (True, False)

@@ -178,7 +178,7 @@ def forged(*, p: Fraction | None = None, rate: Fraction | None = None) -> Parame
 
 def test_rates_that_nobody_can_send() -> None:
     for file in (forged(rate=Fraction(10**300)), forged(p=1 - Fraction(1, 10**50))):
-        with pytest.raises(TooLarge, match="each of the 100 users would send about"):
+        with pytest.raises(TooLarge, match="would send about"):
             Randomizer(file)
 
 
